@@ -1,0 +1,125 @@
+"""Acting: T steps of N environments, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.ops.trees import select
+from agentgym_jax.rollout.episodes import advance_stats, count_ended, no_stats, no_totals
+from agentgym_jax.rollout.resets import Resets, Start, make_resets, new_starts
+from agentgym_jax.tasks.base import Tasks
+from agentgym_jax.types import ActorState, Clock, Sizes, Trajectory, Transition
+from envs_jax.core import Env, TimeStep
+
+
+class Acting(NamedTuple):
+    """The static parts of a rollout."""
+
+    env: Env  # with an agent axis
+    tasks: Tasks
+    algorithm: Algorithm
+    sizes: Sizes
+    resets: Resets
+
+
+def make_acting(env: Env, tasks: Tasks, algorithm: Algorithm, sizes: Sizes, reset_mode: str) -> Acting:
+    """Bundles the static parts; `reset_mode` is `fresh` or `pool`."""
+    return Acting(env, tasks, algorithm, sizes, make_resets(reset_mode, env, tasks, sizes))
+
+
+def start(acting: Acting, tasks_state: Any, key: jax.Array) -> ActorState:
+    """N environments at their first steps."""
+    num_envs = acting.sizes.num_envs
+    first = new_starts(acting.env, acting.tasks, tasks_state, jax.random.split(key, num_envs))
+    return ActorState(
+        env_state=first.env_state,
+        timestep=first.timestep,
+        task=first.task,
+        carry=acting.algorithm.carry((num_envs,)),
+        reset=jnp.ones((num_envs, acting.env.spec.num_agents), bool),
+        stats=no_stats(acting.env.spec, num_envs),
+    )
+
+
+def see_world(env: Env, tasks: Tasks, env_state: Any, task: Any, timestep: TimeStep) -> jax.Array:
+    """The world state [N, W]: the environment's own, else all agents' observations side by side."""
+    if env.spec.world_space is None:
+        return timestep.observation.reshape(timestep.observation.shape[0], -1)
+    return jax.vmap(lambda state, task: env.world(state, tasks.params(task)))(env_state, task)
+
+
+def restarts(before: TimeStep, outcome: TimeStep) -> jax.Array:
+    """bool [N, A]: the next observation is an agent's first: a new episode, or a new agent in a slot that was free."""
+    renewed = outcome.alive & (~before.alive | (outcome.discount == 0))
+    return outcome.last[:, None] | renewed
+
+
+def unroll(
+    acting: Acting, learner: Any, hyper: Any, actor: ActorState, tasks_state: Any, key: jax.Array, clock: Clock, uniform: bool
+) -> tuple[ActorState, Trajectory, dict[str, jax.Array]]:
+    """T steps of acting. `uniform` (static) replaces the policy's actions by uniformly random legal ones.
+
+    Returns the actor afterwards, the trajectory [T, N, A, ...], and totals over the episodes that ended.
+    """
+    env, tasks, algorithm, sizes, resets = acting
+    key_act, key_step, key_reset = jax.random.split(key, 3)
+    inputs, shared = resets.prepare(tasks_state, key_reset)
+    act = _act(acting, learner, hyper, clock, uniform)
+    transition = jax.vmap(lambda key, state, action, task: env.transition(key, state, action, tasks.params(task)))
+
+    def step(carried, inputs):
+        actor, totals = carried
+        key_act, keys_step, reset_inputs = inputs
+        carry, action, extras, world = act(actor, key_act)
+        env_state, outcome = transition(keys_step, actor.env_state, action, actor.task)
+        recorded = {
+            "observation": lambda: actor.timestep.observation,
+            "action": lambda: action,
+            "reward": lambda: outcome.reward,
+            "discount": lambda: outcome.discount,
+            "alive": lambda: actor.timestep.alive,
+            "next_alive": lambda: outcome.alive,
+            "last": lambda: outcome.last,
+            "reset": lambda: actor.reset,
+            "action_mask": lambda: actor.timestep.action_mask,
+            "next_action_mask": lambda: outcome.action_mask,
+            "next_observation": lambda: outcome.observation,
+            "world": lambda: world,
+            "next_world": lambda: see_world(env, tasks, env_state, actor.task, outcome),
+            "extras": lambda: extras,
+        }
+        recorded = Transition(**{name: make() for name, make in recorded.items() if name in algorithm.record})
+        stats, totals = count_ended(env.spec, advance_stats(env.spec, actor.stats, outcome), totals, outcome.last)
+        begun = resets.start(tasks_state, shared, reset_inputs)
+        env_state, timestep, task = select(outcome.last, begun, Start(env_state, outcome, actor.task))
+        reset = restarts(actor.timestep, outcome)
+        return (ActorState(env_state, timestep, task, carry, reset, stats), totals), recorded
+
+    keys_step = jax.random.split(key_step, (sizes.rollout_length, sizes.num_envs))
+    per_step = (jax.random.split(key_act, sizes.rollout_length), keys_step, inputs)
+    (after, totals), steps = jax.lax.scan(step, (actor, no_totals(env.spec)), per_step)
+    return after, Trajectory(steps, actor.carry), totals
+
+
+def _act(acting: Acting, learner: Any, hyper: Any, clock: Clock, uniform: bool) -> Callable[..., tuple[Any, ...]]:
+    env, tasks, algorithm, _, _ = acting
+
+    def act(actor: ActorState, key: jax.Array):
+        key_policy, key_uniform = jax.random.split(key)
+        timestep, world = actor.timestep, ()
+        if "world" in algorithm.record:
+            world = see_world(env, tasks, actor.env_state, actor.task, timestep)
+        carry, action, extras = algorithm.act(
+            learner, hyper, actor.carry, timestep, world, actor.reset, key_policy, clock, True
+        )
+        if uniform:
+            keys = jax.random.split(key_uniform, timestep.last.shape[0])
+            action = jax.vmap(env.spec.sample_actions)(keys, timestep)
+        return carry, action, extras, world
+
+    return act

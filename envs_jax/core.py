@@ -1,0 +1,140 @@
+"""The one interface of every environment: pure functions of a key, a state, an action and parameters.
+
+Who writes an environment writes three functions:
+
+    initial(key, params) -> state                          a start of an episode
+    advance(key, state, action, params) -> state, reward   the rules
+    observe(state, params) -> TimeStep                     what a state shows, with reward 0
+
+and gets `reset`, `transition` and `step`. A single-agent environment has its natural shapes, without an agent axis; a
+multi-agent one has a leading axis A on everything in its TimeStep but `last` and `metrics`. Nothing resets by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs_jax.spaces import Box, Discrete, MultiDiscrete, Space
+
+
+@struct.dataclass
+class TimeStep:
+    """What agents see of one moment. Multi-agent: axis A leads on all but `last` and `metrics`."""
+
+    observation: Any  # any tree; the default networks want one array
+    reward: jax.Array  # float32 [] or [A]: paid by the transition that led here, 0 at a start
+    discount: jax.Array  # float32 [] or [A]: 0 only when no later reward can reach this agent
+    alive: jax.Array  # bool [] or [A]: may act now
+    last: jax.Array  # bool []: the episode ends here, for whatever reason
+    action_mask: Any = ()  # bool [..., n], heads side by side for MultiDiscrete; () when every action is legal
+    metrics: Any = dataclasses.field(default_factory=dict)  # {name: float32 []}; `EnvSpec.metrics` says how they add up
+
+    @property
+    def terminated(self) -> jax.Array:
+        """bool []: a true end, after which no reward can reach anybody."""
+        return self.last & ~jnp.any(self.discount > 0)
+
+    @property
+    def truncated(self) -> jax.Array:
+        """bool []: cut off, by a time limit for example; the future still has a value."""
+        return self.last & jnp.any(self.discount > 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """`size` agents next to each other on axis A that share a kind of observation and of action."""
+
+    name: str
+    size: int
+    observation_space: Space
+    action_space: Space
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvSpec:
+    """All that an algorithm may know of an environment; static and hashable. Spaces are those of ONE agent."""
+
+    observation_space: Any  # a Space, or a hashable tree (tuples) of them
+    action_space: Space
+    num_agents: int | None = None  # None: single-agent, no agent axis
+    world_space: Box | None = None  # what `world` returns; None: all agents' observations side by side serve
+    reward: str = "individual"  # or `team`: one reward, given to every agent
+    metrics: Any = ()  # {name: "last" | "sum" | "mean"} over an episode; kept as a tuple of pairs
+    episode_limit: int | None = None  # the longest possible episode, in steps
+    groups: tuple[Group, ...] = ()  # () when all agents are alike
+    version: int = 1  # raised when returns stop being comparable
+
+    def __post_init__(self):
+        if isinstance(self.metrics, Mapping):
+            object.__setattr__(self, "metrics", tuple(sorted(self.metrics.items())))
+        if self.reward not in ("individual", "team"):
+            raise ValueError(f"EnvSpec.reward must be `individual` or `team`, got {self.reward!r}")
+        if bad := [name for name, how in self.metrics if how not in ("last", "sum", "mean")]:
+            raise ValueError(f"EnvSpec.metrics must be `last`, `sum` or `mean`; wrong for {bad}")
+        if self.groups and sum(group.size for group in self.groups) != self.num_agents:
+            raise ValueError(f"EnvSpec.groups cover {sum(g.size for g in self.groups)} agents of {self.num_agents}")
+
+    def sample_actions(self, key: jax.Array, timestep: TimeStep) -> jax.Array:
+        """A uniformly random legal (joint) action in the environment's shape; action 0 where nothing is legal."""
+        space, shape = self.action_space, () if self.num_agents is None else (self.num_agents,)
+        if isinstance(space, Box):
+            keys = jax.random.split(key, shape) if shape else key
+            return jax.vmap(space.sample)(keys) if shape else space.sample(keys)
+        sizes = (space.n,) if isinstance(space, Discrete) else space.nvec
+        mask = timestep.action_mask
+        mask = jnp.ones((*shape, sum(sizes)), bool) if isinstance(mask, tuple) else mask
+        heads, start = [], 0
+        for size, key_head in zip(sizes, jax.random.split(key, len(sizes)), strict=True):
+            legal = mask[..., start : start + size]
+            noise = jax.random.uniform(key_head, legal.shape)
+            heads.append(jnp.argmax(jnp.where(legal, noise, -1.0), axis=-1).astype(jnp.int32))
+            start += size
+        return heads[0] if isinstance(space, Discrete) else jnp.stack(heads, axis=-1)
+
+
+class Env:
+    """Base of every environment and wrapper. Objects are immutable once built: nothing may be written to them later."""
+
+    spec: EnvSpec
+    default_params: Any = ()
+
+    def initial(self, key: jax.Array, params: Any) -> Any:
+        """A state at the start of an episode."""
+        raise NotImplementedError
+
+    def advance(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> tuple[Any, jax.Array]:
+        """The rules: the next state, and the reward float32 [] or [A]."""
+        raise NotImplementedError
+
+    def observe(self, state: Any, params: Any) -> TimeStep:
+        """The TimeStep of a state, with reward 0: everything but the reward follows from the state."""
+        raise NotImplementedError
+
+    def world(self, state: Any, params: Any) -> jax.Array:
+        """The full state as one vector, for central critics and mixers; only with `spec.world_space`."""
+        raise NotImplementedError(f"{type(self).__name__} declares no world_space")
+
+    def reset(self, key: jax.Array, params: Any) -> tuple[Any, TimeStep]:
+        """Starts an episode."""
+        state = self.initial(key, params)
+        return state, self.observe(state, params)
+
+    def transition(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> tuple[Any, TimeStep]:
+        """One step from a state that has not ended (the result is undefined from one that has)."""
+        state, reward = self.advance(key, state, action, params)
+        return state, self.observe(state, params).replace(reward=reward)
+
+    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> tuple[Any, TimeStep]:
+        """One step; after the end the same state and TimeStep again, with reward 0."""
+        before = self.observe(state, params)
+        after = self.transition(key, state, action, params)
+        return jax.tree.map(lambda old, new: jnp.where(before.last, old, new), (state, before), after)
+
+
+__all__ = ["Box", "Discrete", "Env", "EnvSpec", "Group", "MultiDiscrete", "Space", "TimeStep"]
