@@ -284,7 +284,7 @@ def networks(network: NetworkConfig, spec: EnvSpec, config: PPOConfig) -> dict[s
     if config.critic == "local":
         return {"actor": policy_model(network, spec), "critic": local_values(value_model(network, spec, 1))}
     team = spec.reward == "team"
-    critic = value_model(dataclasses.replace(network, sharing="shared"), spec, 1 if team else spec.num_agents)
+    critic = value_model(network, spec, 1 if team else spec.num_agents, central=True)
     return {"actor": policy_model(network, spec), "critic": central_values(critic, spec.num_agents, team)}
 
 

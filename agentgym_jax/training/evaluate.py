@@ -13,12 +13,16 @@ from agentgym_jax.rollout.unroll import Acting, restarts, see_world, start
 from agentgym_jax.types import Clock
 
 
-def play(acting: Acting, learner: Any, hyper: Any, key: jax.Array, cap: int, explore: bool) -> dict[str, jax.Array]:
+def play(
+    acting: Acting, learner: Any, hyper: Any, key: jax.Array, cap: jax.Array, explore: jax.Array
+) -> dict[str, jax.Array]:
     """One episode in each of the E environments of `acting.sizes`, by the greedy or the sampled policy.
 
     Args:
       learner, hyper: taken as constants; no derivative passes. key: fixes starts, noise and actions.
-      cap: the most steps that are played. explore: False acts by the mode, True by the behaviour policy at its final noise.
+      cap: int32 [], the most steps that are played.
+      explore: bool [], False acts by the mode, True by the behaviour policy at its final noise. It is traced, so that one
+        compiled loop serves both; the network's pass is the same for both and done once.
 
     Returns:
       {name: float32 [E]}: return, agent_return, length, the environment's metrics, and `cut` (1 where `cap` ended it).
@@ -29,15 +33,19 @@ def play(acting: Acting, learner: Any, hyper: Any, key: jax.Array, cap: int, exp
     key_start, key_play = jax.random.split(key)
     transition = jax.vmap(lambda key, state, action, task: env.transition(key, state, action, tasks.params(task)))
 
+    def act(actor, world, key):
+        seen = (learner, hyper, actor.carry, actor.timestep, world, actor.reset, key, clock)
+        carry, mode, _ = algorithm.act(*seen, False)
+        _, sample, _ = algorithm.act(*seen, True)
+        return carry, jnp.where(explore, sample, mode)
+
     def step(carried):
         t, playing, actor = carried
         key_act, key_step = jax.random.split(jax.random.fold_in(key_play, t))
         world = ()
         if "world" in algorithm.record:
             world = see_world(env, tasks, actor.env_state, actor.task, actor.timestep)
-        carry, action, _ = algorithm.act(
-            learner, hyper, actor.carry, actor.timestep, world, actor.reset, key_act, clock, explore
-        )
+        carry, action = act(actor, world, key_act)
         keys = jax.random.split(key_step, playing.shape[0])
         env_state, outcome = transition(keys, actor.env_state, action, actor.task)
         after = actor.replace(

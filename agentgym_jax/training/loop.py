@@ -142,16 +142,16 @@ def _iterate(acting: Acting, state: TrainState, hyper: Any, clock: Clock) -> tup
 def _evaluate(
     playing: Acting, plan: Plan, state: TrainState, hyper: Any, round: jax.Array
 ) -> tuple[TrainState, Evaluation]:
-    key = jax.random.fold_in(jax.random.key(plan.seed), round)
-    key_greedy, key_sampled = jax.random.split(key)
     absolute = round > 0
     learner = select(absolute, state.best.learner, state.learner)
-    greedy = play(playing, learner, hyper, key_greedy, plan.cap, explore=False)
-    sampled = jax.lax.cond(
-        absolute,
-        lambda: jax.tree.map(jnp.zeros_like, greedy),
-        lambda: play(playing, learner, hyper, key_sampled, plan.cap, explore=True),
-    )
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(plan.seed), round))
+    caps = jnp.stack([jnp.int32(plan.cap), jnp.where(absolute, 0, plan.cap)])
+
+    def one(_, inputs):
+        return None, play(playing, learner, hyper, *inputs)
+
+    _, both = jax.lax.scan(one, None, (keys, caps, jnp.array([False, True])))
+    greedy, sampled = (jax.tree.map(lambda x, i=i: x[i], both) for i in range(2))
     score = jnp.mean(greedy["return"])
     better = ~absolute & (score > state.best.score)
     best = select(better, Best(score, state.learner), state.best)

@@ -1,0 +1,46 @@
+"""Algorithms by name. A name is an entry: a file's functions plus defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from agentgym_jax.algorithms import ppo
+from envs_jax.names import unknown
+
+
+class Entry(NamedTuple):
+    """What the framework needs to build an algorithm from a configuration."""
+
+    config: type  # frozen, hashable dataclass: what is static
+    hyper: type  # flax.struct dataclass of numbers or schedules: what is traced
+    networks: Callable[..., dict[str, Any]]  # (network config, spec, config) -> {role: Model}
+    make: Callable[..., Any]  # (spec, config, models, sizes, across) -> Algorithm
+    defaults: Mapping[str, Any] = {}  # values of `config` that this name presets
+
+
+_PPO = Entry(ppo.PPOConfig, ppo.PPOHyper, ppo.networks, ppo.make)
+_ENTRIES: dict[str, Entry] = {
+    "ppo": _PPO,
+    "ippo": _PPO,
+    "mappo": _PPO._replace(defaults={"critic": "central"}),
+}
+
+
+def algorithm_names() -> list[str]:
+    """All registered names."""
+    return sorted(_ENTRIES)
+
+
+def get_algorithm(name: str) -> Entry:
+    """The entry of a name; ValueError with the nearest names where there is none."""
+    if name not in _ENTRIES:
+        raise unknown("algorithm", name, algorithm_names(), "(`agentgym algorithms` lists them; register_algorithm adds one)")
+    return _ENTRIES[name]
+
+
+def register_algorithm(name: str, entry: Entry) -> None:
+    """Makes `algorithm.name: name` mean this entry; ValueError where the name is taken."""
+    if name in _ENTRIES:
+        raise ValueError(f"algorithm {name!r} is registered already; choose another name")
+    _ENTRIES[name] = entry
