@@ -37,13 +37,17 @@ class TimeStep:
 
     @property
     def terminated(self) -> jax.Array:
-        """bool []: a true end, after which no reward can reach anybody."""
-        return self.last & ~jnp.any(self.discount > 0)
+        """bool, the shape of `last`: a true end, after which no reward can reach anybody."""
+        return self.last & ~self._future
 
     @property
     def truncated(self) -> jax.Array:
-        """bool []: cut off, by a time limit for example; the future still has a value."""
-        return self.last & jnp.any(self.discount > 0)
+        """bool, the shape of `last`: cut off, by a time limit for example; the future still has a value."""
+        return self.last & self._future
+
+    @property
+    def _future(self) -> jax.Array:
+        return jnp.any(self.discount > 0, axis=tuple(range(self.last.ndim, self.discount.ndim)))
 
 
 @dataclasses.dataclass(frozen=True)

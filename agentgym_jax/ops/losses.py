@@ -16,6 +16,7 @@ def weighted_mean(x: jax.Array, weight: jax.Array, across: Across = Across()) ->
 
 def standardise(x: jax.Array, weight: jax.Array, across: Across = Across()) -> jax.Array:
     """`x` with the weighted mean taken away, over its weighted standard deviation (+ 1e-8)."""
+    x = jnp.where(weight > 0, x, 0.0)  # so that garbage gives no NaN, in the derivative either
     centred = x - weighted_mean(x, weight, across)
     return centred / (jnp.sqrt(weighted_mean(jnp.square(centred), weight, across) + 1e-16) + 1e-8)
 
@@ -36,6 +37,7 @@ def explained_variance(prediction: jax.Array, target: jax.Array, weight: jax.Arr
     """1 − Var[target − prediction] / Var[target] over the rows that weigh; 0 when the target does not vary."""
 
     def variance(x: jax.Array) -> jax.Array:
+        x = jnp.where(weight > 0, x, 0.0)
         return weighted_mean(jnp.square(x - weighted_mean(x, weight, across)), weight, across)
 
     spread = variance(target)

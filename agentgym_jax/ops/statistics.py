@@ -31,6 +31,7 @@ def update_moments(old: Moments, x: jax.Array, weight: jax.Array, across: Across
     """
     features = old.mean.ndim
     weight = weight.reshape(weight.shape + (1,) * features)
+    x = jnp.where(weight > 0, x, 0)  # garbage · 0 may be NaN
     axes = tuple(range(x.ndim - features))
     count = across.mean(jnp.sum(jnp.broadcast_to(weight, x.shape), axes))
     safe = jnp.maximum(count, 1e-8)

@@ -25,7 +25,8 @@ def strong(tree: Any) -> Any:
 
     def leaf(x: Any) -> jax.Array:
         x = jnp.asarray(x)
-        return jax.lax.convert_element_type(x, x.dtype) if x.weak_type else x
+        weak = getattr(x, "weak_type", False)  # typed keys have no such attribute
+        return jax.lax.convert_element_type(x, x.dtype) if weak else x
 
     return jax.tree.map(leaf, tree)
 

@@ -1,0 +1,39 @@
+"""The uniformly random policy, measured like any other: what a learner has to beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.memory.latest import latest
+from agentgym_jax.rollout.unroll import make_acting
+from agentgym_jax.tasks.base import Tasks
+from agentgym_jax.training.evaluate import play
+from agentgym_jax.types import Sizes
+from envs_jax.core import Env, EnvSpec
+
+
+def random_algorithm(spec: EnvSpec) -> Algorithm:
+    """Uniformly random legal actions; learns nothing."""
+
+    def act(learner, hyper, carry, timestep, world, reset, key, clock, explore):
+        keys = jax.random.split(key, timestep.last.shape[0])
+        return carry, jax.vmap(spec.sample_actions)(keys, timestep), ()
+
+    return Algorithm(
+        init=lambda key, hyper: (),
+        carry=lambda batch_shape: (),
+        act=act,
+        learn=lambda learner, hyper, batch, key, clock: (learner, {}, ()),
+        memory=latest(),
+        record=frozenset(),
+    )
+
+
+def play_randomly(env: Env, tasks: Tasks, key: jax.Array, episodes: int, cap: int) -> dict[str, Any]:
+    """One episode in each of `episodes` environments (with an agent axis): {name: float32 [episodes]}, see `play`."""
+    acting = make_acting(env, tasks, random_algorithm(env.spec), Sizes(episodes, 1), "fresh")
+    return play(acting, (), (), key, jnp.int32(cap), jnp.bool_(True))

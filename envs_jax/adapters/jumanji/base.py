@@ -1,0 +1,88 @@
+"""What all jumanji environments share: state, time limit, discount and reward.
+
+jumanji ends an episode at its own time limit, in several environments with discount 0, as if it were a true end. So the
+library is built with a limit one step longer, which it never reaches, and the steps are counted here: what the library
+ends is a true end, what the count ends is a truncation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs_jax.adapters.common import cast_like, strong
+from envs_jax.core import Env, EnvSpec, TimeStep
+
+
+@struct.dataclass
+class State:
+    """The library's state and what else `observe` needs."""
+
+    library: Any  # the library's own state, its key taken out
+    emitted: Any  # the parts of the library's observation that do not stand in its state
+    ended: jax.Array  # bool []: a true end
+    steps: jax.Array  # int32 []: since the start of the episode
+
+
+class JumanjiEnv(Env):
+    """Base of the adapted environments. A subclass builds `library` and `spec`, and overrides what differs from here."""
+
+    def __init__(self, library: Any, spec: EnvSpec):
+        if spec.episode_limit is None:
+            raise ValueError(f"{type(self).__name__}: spec.episode_limit must be the time limit, got None")
+        self.library = library
+        self.spec = spec
+        self._limit = spec.episode_limit
+        self._axes = () if spec.num_agents is None else (spec.num_agents,)
+
+    def emitted(self, observation: Any) -> Any:
+        """The parts of the library's observation that `view` and `action_mask` need; the state keeps them."""
+        return observation
+
+    def view(self, state: State) -> jax.Array:
+        """What the agents see, [...] or [A, ...]."""
+        raise NotImplementedError
+
+    def action_mask(self, state: State) -> Any:
+        """bool [n] or [A, n]: which actions are legal in this state; () when all are."""
+        return ()
+
+    def metrics(self, state: State) -> dict[str, jax.Array]:
+        """float32 [] each, under the names of `spec.metrics`."""
+        return {}
+
+    def alive(self, state: State) -> jax.Array:
+        """bool [] or [A]: who may act now. With individual reward, an agent that may not must have earned its last."""
+        return jnp.ones(self._axes, bool)
+
+    def library_action(self, action: jax.Array) -> jax.Array:
+        """The library's form of an action; where the library wants several indices and `spec` has one, unravel it here."""
+        return action
+
+    def initial(self, key: jax.Array, params: Any) -> State:
+        return strong(self._state(*self.library.reset(key), steps=jnp.int32(0)))
+
+    def advance(self, key: jax.Array, state: State, action: jax.Array, params: Any) -> tuple[State, jax.Array]:
+        # The step's own key, not the one that the library carries along: two episodes from one pooled start state differ.
+        library, timestep = self.library.step(state.library.replace(key=key), self.library_action(action))
+        reward = jnp.broadcast_to(jnp.asarray(timestep.reward, jnp.float32), self._axes)
+        return cast_like(state, self._state(library, timestep, state.steps + 1)), reward
+
+    def observe(self, state: State, params: Any) -> TimeStep:
+        alive = self.alive(state)
+        earning = alive if self.spec.reward == "individual" else jnp.ones_like(alive)
+        return TimeStep(
+            observation=self.view(state),
+            reward=jnp.zeros(self._axes, jnp.float32),
+            discount=(earning & ~state.ended).astype(jnp.float32),
+            alive=alive,
+            last=state.ended | (state.steps >= self._limit),
+            action_mask=self.action_mask(state),
+            metrics=self.metrics(state),
+        )
+
+    def _state(self, library: Any, timestep: Any, steps: jax.Array) -> State:
+        return State(library.replace(key=()), self.emitted(timestep.observation), timestep.last(), steps)

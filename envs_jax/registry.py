@@ -1,0 +1,119 @@
+"""Every environment by name: "suite/Name" leads to a factory, and nothing heavy is imported before `make` calls it.
+
+A suite is a module with `make(name, **kwargs) -> Env` and `RESET_MODE`, the default of `train.reset: auto`: `fresh` or
+`pool`. Names are the library's own; where they carry a version, the name without it is an alias of the newest. To ship
+another suite, add it to `_SUITES`; for an environment of one's own, call `register`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from envs_jax.names import unknown
+
+if TYPE_CHECKING:
+    from envs_jax.core import Env
+
+_SUITES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "gymnax": (
+        "envs_jax.adapters.gymnax",
+        ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1"),
+    ),
+    "jumanji": ("envs_jax.adapters.jumanji", ("LevelBasedForaging-v0", "Connector-v3", "Snake-v1")),
+    "brax": ("envs_jax.adapters.brax", ("fast", "inverted_pendulum", "ant")),
+    "probe": (
+        "envs_jax.probes",
+        (
+            "constant",
+            "observation",
+            "discounted",
+            "policy",
+            "policy_observation",
+            "truncation",
+            "memory",
+            "continuous",
+            "masked",
+            "multi_discrete",
+            "image",
+            "team",
+            "individual",
+        ),
+    ),
+}
+_registered: dict[str, Callable[..., Env] | str] = {}
+
+
+def ids() -> list[str]:
+    """Every id that `make` accepts, aliases apart: suite by suite, then those of `register`. Imports no library."""
+    shipped = [f"{suite}/{name}" for suite, (_, names) in _SUITES.items() for name in names]
+    return shipped + list(_registered)
+
+
+def resolve(id: str) -> str:
+    """The full id that an id or an alias without a version stands for.
+
+    Raises ValueError with the nearest ids when there is none.
+    """
+    known = ids()
+    if id in known:
+        return id
+    versions = [(int(found[1]), name) for name in known if (found := re.fullmatch(re.escape(str(id)) + r"-v(\d+)", name))]
+    if versions:
+        return max(versions)[1]
+    raise unknown("environment", id, known, remedy="(`agentgym envs` lists all; `envs_jax.register` adds your own)")
+
+
+def suite(id: str) -> str:
+    """The part of the id before the slash."""
+    return resolve(id).partition("/")[0]
+
+
+def register(id: str, factory: Callable[..., Env] | str) -> None:
+    """Makes `make(id, **kwargs)` call `factory(**kwargs)`.
+
+    `factory` is a callable, or "module:function" to import it only when it is wanted. Raises ValueError when the id has no
+    suite, the id is taken, or the factory is neither.
+    """
+    if not re.fullmatch(r"[^/\s]+/[^/\s]+", id):
+        raise ValueError(f"environment id {id!r} must read `suite/name`, for example `mine/{id.strip('/') or 'maze'}`")
+    if id in ids():
+        raise ValueError(f"environment id {id!r} is taken; choose another name")
+    if not callable(factory) and not (isinstance(factory, str) and re.fullmatch(r"[\w.]+:[\w.]+", factory)):
+        raise ValueError(f"factory of {id!r} must be callable or a string `module:function`, got {factory!r}")
+    _registered[id] = factory
+
+
+def make(id: str, **kwargs: Any) -> Env:
+    """Builds the environment `id` with these constructor arguments.
+
+    Raises ValueError for an unknown id, with the nearest, and ImportError when the suite's library is not installed.
+    """
+    id = resolve(id)
+    if id in _registered:
+        return _load(_registered[id])(**kwargs)
+    name = id.partition("/")[2]
+    return _adapter(id).make(name, **kwargs)
+
+
+def reset_mode(id: str) -> str:
+    """How the rollout resets under `train.reset: auto`: what the suite found faster, `fresh` or `pool`."""
+    id = resolve(id)
+    return "fresh" if id in _registered else _adapter(id).RESET_MODE
+
+
+def _adapter(id: str) -> Any:
+    module, _ = _SUITES[id.partition("/")[0]]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"environment {id!r} needs the package `{error.name}`, which is not installed") from error
+
+
+def _load(factory: Callable[..., Env] | str) -> Callable[..., Env]:
+    if not isinstance(factory, str):
+        return factory
+    module, _, name = factory.partition(":")
+    return getattr(importlib.import_module(module), name)
