@@ -1,0 +1,43 @@
+"""From features to what an algorithm reads: parameters of the action distribution, and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from agentgym_jax.models.torsos import dense
+from agentgym_jax.ops.distributions import NormalParams
+from envs_jax.spaces import Box, Space
+
+
+class PolicyHead(nn.Module):
+    """[..., F] -> the parameters of the action distribution: logits [..., size], or `NormalParams` [..., size] for a Box.
+
+    The kernel's gain is 0.01, so that a fresh policy is nearly uniform (Andrychowicz et al. 2021). The logarithm of a
+    normal's standard deviation is a parameter of its own, independent of the observation.
+    """
+
+    action_space: Space
+    size: int
+    log_std: float = 0.0
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> Any:
+        outputs = dense(self.size, 0.01, name="output")(x)
+        if not isinstance(self.action_space, Box):
+            return outputs
+        log_std = self.param("log_std", nn.initializers.constant(self.log_std), (self.size,))
+        return NormalParams(outputs, jnp.broadcast_to(log_std, outputs.shape))
+
+
+class ValueHead(nn.Module):
+    """[..., F] -> values [..., outputs], kernel gain 1."""
+
+    outputs: int = 1
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return dense(self.outputs, 1.0, name="output")(x)
