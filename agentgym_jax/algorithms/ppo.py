@@ -236,6 +236,7 @@ class PPO:
         outputs, _ = self.model.apply(params, carry, rows.inputs, rows.reset)
         policy = self.distribution.mask(outputs.policy, rows.action_mask)
         log_ratio = self.distribution.log_prob(policy, rows.sample) - rows.log_prob
+        log_ratio = jnp.where(rows.weight > 0, log_ratio, 0.0)  # a dead row's ratio may overflow, and 0 · inf is NaN
         advantage = rows.advantage
         if self.config.normalise_advantages:
             advantage = losses.standardise(advantage, rows.weight, self.across)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from agentgym_jax.algorithms.base import Algorithm
-from agentgym_jax.ops.trees import select
+from agentgym_jax.ops.trees import select, strong
 from agentgym_jax.rollout.episodes import advance_stats, count_ended, no_stats, no_totals
 from agentgym_jax.rollout.resets import Resets, Start, make_resets, new_starts
 from agentgym_jax.tasks.base import Tasks
@@ -103,7 +103,7 @@ def unroll(
     keys_step = jax.random.split(key_step, (sizes.rollout_length, sizes.num_envs))
     per_step = (jax.random.split(key_act, sizes.rollout_length), keys_step, inputs)
     (after, totals), steps = jax.lax.scan(step, (actor, no_totals(env.spec)), per_step)
-    return after, Trajectory(steps, actor.carry), totals
+    return strong(after), Trajectory(steps, actor.carry), totals
 
 
 def _act(acting: Acting, learner: Any, hyper: Any, clock: Clock, uniform: bool) -> Callable[..., tuple[Any, ...]]:

@@ -152,6 +152,7 @@ def _evaluate(
 
     _, both = jax.lax.scan(one, None, (keys, caps, jnp.array([False, True])))
     greedy, sampled = (jax.tree.map(lambda x, i=i: x[i], both) for i in range(2))
+    sampled = jax.tree.map(lambda x: jnp.where(absolute, 0.0, x), sampled)
     score = jnp.mean(greedy["return"])
     better = ~absolute & (score > state.best.score)
     best = select(better, Best(score, state.learner), state.best)

@@ -1,0 +1,56 @@
+"""agentgym_jax: single- and multi-agent reinforcement learning in JAX, a whole population in one compiled program.
+
+>>> experiment = agentgym_jax.load_experiment("gymnax/cartpole_ppo", overrides=["algorithm.gamma=0.98"])
+>>> run = agentgym_jax.train(experiment, seeds=16, out="runs/cartpole")
+
+Names are resolved on first use, so importing this package imports neither jax nor anything heavy. It appends one XLA flag
+(see `agentgym_jax._runtime`), so import it before jax makes its first array.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from agentgym_jax import _runtime
+
+_runtime.append_flag()
+__version__ = "0.1.0"
+
+_HOMES = {
+    "agentgym_jax._runtime": ("use_compilation_cache", "use_cores"),
+    "agentgym_jax.algorithms.registry": ("algorithm_names", "get_algorithm", "register_algorithm"),
+    "agentgym_jax.io.assemble": ("assemble", "make_train"),
+    "agentgym_jax.io.config": ("load_experiment",),
+    "agentgym_jax.io.experiment": ("EnvConfig", "EvalConfig", "Experiment", "LogConfig", "TrainConfig"),
+    "agentgym_jax.io.run": ("Run", "load_run"),
+    "agentgym_jax.io.runner": ("train",),
+    "agentgym_jax.models.networks": ("NetworkConfig",),
+    "agentgym_jax.ops.schedules": ("Schedule",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = ["__version__", *sorted(_HOME), "register_environment"]
+
+if TYPE_CHECKING:
+    from agentgym_jax._runtime import use_compilation_cache, use_cores
+    from agentgym_jax.algorithms.registry import algorithm_names, get_algorithm, register_algorithm
+    from agentgym_jax.io.assemble import assemble, make_train
+    from agentgym_jax.io.config import load_experiment
+    from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
+    from agentgym_jax.io.run import Run, load_run
+    from agentgym_jax.io.runner import train
+    from agentgym_jax.models.networks import NetworkConfig
+    from agentgym_jax.ops.schedules import Schedule
+    from envs_jax.registry import register as register_environment
+
+
+def __getattr__(name: str) -> Any:
+    if name == "register_environment":
+        return importlib.import_module("envs_jax.registry").register
+    if name not in _HOME:
+        raise AttributeError(f"module 'agentgym_jax' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,36 @@
+"""The `agentgym` command. A command a file; nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from agentgym_jax.cli.evaluate import evaluate
+from agentgym_jax.cli.info import info
+from agentgym_jax.cli.listing import algorithms, envs
+from agentgym_jax.cli.probe import probe
+from agentgym_jax.cli.train import train
+
+app = typer.Typer(
+    name="agentgym",
+    help="Single- and multi-agent reinforcement learning in JAX.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("envs")(envs)
+app.command("algorithms")(algorithms)
+app.command("info")(info)
+app.command("train")(train)
+app.command("eval")(evaluate)
+app.command("probe")(probe)
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it with the command's exit code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,61 @@
+"""What the commands share: one line for bad input, a user's own modules, virtual devices."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentgym_jax import _runtime
+from agentgym_jax.checks import ConfigError
+
+Imports = Annotated[
+    list[Path] | None,
+    typer.Option("--import", metavar="FILE", help="Run a Python file that registers environments, algorithms or networks."),
+]
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """What is wrong with the input becomes one line on stderr and exit code 2; Ctrl-C exit code 130."""
+    try:
+        yield
+    except (ValueError, ImportError) as error:
+        print(f"agentgym: {' '.join(str(error).split())}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def import_files(files: list[Path] | None) -> None:
+    """Runs each file as a module of its own. An error inside shows its traceback, since that code is the user's."""
+    for file in files or []:
+        if not file.is_file():
+            raise ConfigError(f"--import: {file} does not exist")
+        name = f"agentgym_import_{file.stem}"
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise ConfigError(f"--import: {file} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        sys.path.insert(0, str(file.resolve().parent))
+        try:
+            spec.loader.exec_module(module)
+        except Exception:
+            traceback.print_exc()
+            raise ConfigError(f"--import: {file} failed, see above") from None
+        finally:
+            sys.path.pop(0)
+
+
+def prepare_jax(members: int) -> None:
+    """The compilation cache, and with several members a virtual CPU device a core; must come before jax's first array."""
+    _runtime.use_compilation_cache()
+    if members > 1:
+        _runtime.use_cores(min(_runtime.cores(), members))

@@ -1,0 +1,37 @@
+"""`agentgym eval`: the last evaluation of a run once more, from its checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentgym_jax.cli.common import Imports, clear_errors, import_files, prepare_jax
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run directory; nothing in it is changed.")], imports: Imports = None
+) -> None:
+    """Restore a run's newest checkpoint, play its evaluation again and compare with what was recorded."""
+    from agentgym_jax.io.files import load_plain
+    from agentgym_jax.io.run_directory import existing
+    from agentgym_jax.io.seeds import count_members
+
+    with clear_errors():
+        directory = existing(run)
+        prepare_jax(count_members(load_plain(directory.config)))
+        import_files(imports)
+
+        from agentgym_jax.io import report
+        from agentgym_jax.io.reevaluate import differences, evaluate_again
+        from agentgym_jax.io.run import load_run
+
+        loaded = load_run(run)
+    results = evaluate_again(loaded)
+    report.show_evaluation(results, loaded)
+    different = differences(results, loaded.last_evaluation)
+    if different:
+        print(f"differs from the recorded evaluation at {loaded.total_steps:,} steps in {', '.join(different)}")
+        raise typer.Exit(1)
+    print(f"equal to the recorded evaluation at {loaded.total_steps:,} steps, to the bit")

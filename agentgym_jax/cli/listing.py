@@ -1,0 +1,40 @@
+"""`agentgym envs` and `agentgym algorithms`: what there is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from agentgym_jax.cli.common import Imports, clear_errors, import_files
+
+
+def envs(imports: Imports = None) -> None:
+    """List the environments; starts at once, since no library is imported."""
+    from envs_jax import registry
+
+    with clear_errors():
+        import_files(imports)
+        for id in registry.ids():
+            print(id)
+
+
+def algorithms(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this algorithm and their defaults.")] = None,
+    imports: Imports = None,
+) -> None:
+    """List the algorithms, or the settings of one."""
+    with clear_errors():
+        import_files(imports)
+        from agentgym_jax.algorithms.registry import algorithm_names
+        from agentgym_jax.io.algorithm_section import default_settings
+
+        if name is None:
+            print("\n".join(algorithm_names()))
+            return
+        config, hyper = default_settings(name)
+    for title, settings in (("static: another value compiles anew", config), ("numbers: can be swept and scheduled", hyper)):
+        print(f"# {title}")
+        for field in dataclasses.fields(settings):
+            print(f"algorithm.{field.name}={getattr(settings, field.name)}")

@@ -1,0 +1,1 @@
+"""The host side: experiments and their files, the runner, the run directory, reports."""

@@ -1,0 +1,149 @@
+"""Experiment -> everything that runs: environment, algorithm, plan and loop. What does not fit is refused here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.algorithms.registry import get_algorithm
+from agentgym_jax.checks import ConfigError
+from agentgym_jax.io import check, sweep
+from agentgym_jax.io.experiment import EnvConfig, Experiment
+from agentgym_jax.ops.schedules import as_hyper
+from agentgym_jax.tasks.base import fixed
+from agentgym_jax.training import train as training
+from agentgym_jax.training.loop import Loop, Plan, make_loop
+from agentgym_jax.types import Sizes
+from envs_jax import registry
+from envs_jax.core import Env, EnvSpec
+from envs_jax.spaces import Box
+from envs_jax.wrappers import AgentAxis, ScaleActions, TeamReward, apply_wrappers
+
+_DEFAULT_CAP = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Assembly:
+    """The parts of an experiment, put together."""
+
+    experiment: Experiment
+    env: Env  # with the configured wrappers, in its natural shapes: what `run.policy` sees
+    params: Any
+    spec: EnvSpec  # as the trainer sees it: an agent axis, actions in [−1, 1]
+    algorithm: Algorithm
+    plan: Plan
+    loop: Loop
+    hyper: Any  # strong float32 arrays
+    hypers: tuple[Any, ...]  # the same at every swept point
+
+    def steps(self, iterations: int) -> int:
+        """Environment steps of one member after this many iterations, warm-up included."""
+        return (iterations + self.algorithm.warmup) * self.plan.num_envs * self.plan.rollout_length
+
+    def member_inputs(self) -> tuple[jax.Array, Any]:
+        """The root key and the numbers of every member, leaves [P, ...], on the population axis of `experiment.members`."""
+        seeds = self.experiment.seeds
+        keys = jnp.stack([jax.random.key(seed) for _ in self.hypers for seed in seeds])
+        each = [hyper for hyper in self.hypers for _ in seeds]
+        return keys, jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+
+
+def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None) -> Assembly:
+    """Builds all parts. `on_trace` is called whenever `advance` is traced.
+
+    Raises ValueError, in one line, when environment, wrappers, algorithm, networks and sizes do not fit together.
+    """
+    env = make_env(experiment.env)
+    params = env_params(env, experiment.env.params)
+    trainer_env = with_agent_axis(env)
+    spec = trainer_env.spec
+    entry = get_algorithm(experiment.name)
+    network, config = experiment.network, experiment.algorithm
+    models = dict(network) if isinstance(network, Mapping) else entry.networks(network, spec, config)
+    sizes = Sizes(experiment.train.num_envs, experiment.train.rollout_length)
+    algorithm = entry.make(spec, config, models, sizes)
+    plan = make_plan(experiment, spec)
+    loop = make_loop(trainer_env, fixed(params), algorithm, plan, on_trace)
+    hypers = tuple(as_hyper(sweep.at_point(experiment.hyper, point)) for point in experiment.points)
+    return Assembly(experiment, env, params, spec, algorithm, plan, loop, as_hyper(experiment.hyper), hypers)
+
+
+def make_train(experiment: Experiment) -> Callable[[Any, jax.Array], training.TrainResult]:
+    """The whole run of one member as a pure function `train(hyper, key) -> TrainResult`, one XLA program under `jit`."""
+    return training.make_train(assemble(experiment).loop)
+
+
+def make_env(config: EnvConfig) -> Env:
+    """The environment with its wrappers, in its natural shapes."""
+    env = config.id if isinstance(config.id, Env) else _registered(config)
+    env = apply_wrappers(env, config.wrappers)
+    return TeamReward(env) if config.reward == "team" else env
+
+
+def _registered(config: EnvConfig) -> Env:
+    try:
+        return registry.make(config.id, **config.kwargs)
+    except TypeError as error:
+        if not config.kwargs:
+            raise
+        raise ConfigError(f"env.kwargs: {config.id} does not take {dict(config.kwargs)}: {error}") from None
+
+
+def with_agent_axis(env: Env) -> Env:
+    """The environment as the trainer wants it: actions of a Box in [−1, 1], and always an agent axis."""
+    if isinstance(env.spec.action_space, Box):
+        env = ScaleActions(env)
+    return AgentAxis(env) if env.spec.num_agents is None else env
+
+
+def env_params(env: Env, changes: Mapping[str, Any]) -> Any:
+    """`env.default_params` with these numbers changed, each in the dtype and shape that it has there."""
+    params = env.default_params
+    if not changes:
+        return params
+    if isinstance(params, Mapping):
+        fields = dict(params)
+    elif dataclasses.is_dataclass(params) and not isinstance(params, type):
+        fields = {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
+    else:
+        fields = params._asdict() if hasattr(params, "_asdict") else {}
+    check.known_keys("env.params", changes, fields)
+    new = {name: _like(f"env.params.{name}", value, fields[name]) for name, value in changes.items()}
+    return {**params, **new} if isinstance(params, Mapping) else type(params)(**{**fields, **new})
+
+
+def _like(field: str, value: Any, default: Any) -> jax.Array:
+    default = jnp.asarray(default)
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{field}: must be a number, got {value!r}") from None
+    if array.shape != default.shape:
+        raise ConfigError(f"{field}: must have the shape {list(default.shape)}, got {value!r}")
+    if jnp.issubdtype(default.dtype, jnp.integer) and np.any(array != np.round(array)):
+        raise ConfigError(f"{field}: must be whole, got {value!r}")
+    return jnp.asarray(array, default.dtype)
+
+
+def make_plan(experiment: Experiment, spec: EnvSpec) -> Plan:
+    """The static sizes of the run."""
+    train, evaluation, reset = experiment.train, experiment.eval, experiment.train.reset
+    if reset == "auto":
+        reset = "fresh" if isinstance(experiment.env.id, Env) else registry.reset_mode(experiment.env.id)
+    return Plan(
+        num_envs=train.num_envs,
+        rollout_length=train.rollout_length,
+        iterations=experiment.iterations,
+        points=evaluation.points,
+        calls=experiment.calls,
+        reset=reset,
+        episodes=evaluation.episodes,
+        cap=evaluation.cap or spec.episode_limit or _DEFAULT_CAP,
+        seed=evaluation.seed,
+    )

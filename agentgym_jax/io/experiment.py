@@ -1,0 +1,163 @@
+"""One experiment: what is trained, how, for how long and how it is measured. Frozen and hashable; no file is needed.
+
+Defaults live here, in the algorithm's two dataclasses and in `NetworkConfig`; a YAML file holds what differs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_jax.algorithms.registry import get_algorithm
+from agentgym_jax.checks import ConfigError, check_choice, check_divides
+from agentgym_jax.io import check, sweep
+from agentgym_jax.io.algorithm_section import default_settings, float_leaves, name_of
+from agentgym_jax.io.frozen import FrozenMap, freeze
+from agentgym_jax.io.seeds import as_seeds
+from agentgym_jax.models.networks import NetworkConfig
+from envs_jax import registry
+from envs_jax.core import Env
+
+_MOST_CALLS = 32
+
+
+def _set(config: Any, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(config, name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvConfig:
+    """Which environment, and how it is built."""
+
+    id: Any  # a registered id, see `agentgym envs`, or an `Env` object of your own
+    kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)  # constructor arguments: sizes, time limits, names
+    params: dict[str, Any] = dataclasses.field(default_factory=dict)  # numbers that differ from its default_params
+    reward: str | None = None  # `team`: the sum over agents, given to all; None: as the environment declares
+    wrappers: tuple[Any, ...] = ()  # names, or {name: ..., argument: value}, applied in order
+
+    def __post_init__(self):
+        if not isinstance(self.id, Env):
+            _set(self, id=registry.resolve(self.id))
+        elif self.kwargs:
+            raise ConfigError("env.kwargs: needs an id; an Env object is built already")
+        for name in ("kwargs", "params"):
+            _set(self, **{name: FrozenMap(check.instance(f"env.{name}", getattr(self, name), Mapping))})
+        if self.reward is not None:
+            check_choice("env.reward", self.reward, ("team",))
+        if not isinstance(self.wrappers, list | tuple):
+            raise ConfigError(f"env.wrappers: must be a list, got {self.wrappers!r}")
+        _set(self, wrappers=freeze(tuple(self.wrappers)))
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """The length and the shape of training."""
+
+    total_steps: int = 500_000  # environment steps of one member, ≥ 1; rounded up to whole iterations and points
+    num_envs: int = 4  # N ≥ 1 environments of one member (PureJaxRL's CartPole: 4)
+    rollout_length: int = 128  # T ≥ 1 steps of each environment in an iteration (PureJaxRL's CartPole: 128)
+    reset: str = "auto"  # fresh: a new start each; pool: drawn from prepared starts; auto: the suite's default
+    calls: int | None = None  # calls of `advance` between two evaluations; None: the largest divisor ≤ 32
+    population: str = "auto"  # members of a device: map (one after another), vmap; auto: map on CPU, vmap elsewhere
+
+    def __post_init__(self):
+        for name in ("total_steps", "num_envs", "rollout_length"):
+            _set(self, **{name: check.whole(f"train.{name}", getattr(self, name))})
+        check_choice("train.reset", self.reset, ("auto", "fresh", "pool"))
+        check_choice("train.population", self.population, ("auto", "vmap", "map"))
+        if self.calls is not None:
+            _set(self, calls=check.whole("train.calls", self.calls))
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalConfig:
+    """How training is measured (Gorsane et al. 2022: 32 episodes an interval, ten times as many at the end)."""
+
+    points: int = 10  # ≥ 1 evaluations, evenly over the run; the last is at its end
+    episodes: int = 32  # E ≥ 1 episodes a point, greedy and sampled each; 10 E for the absolute metric
+    cap: int | None = None  # steps after which an episode is cut and counted as such; None: the environment's limit, or 1000
+    seed: int = 0  # of the evaluation's own keys, the same at every point
+
+    def __post_init__(self):
+        for name in ("points", "episodes"):
+            _set(self, **{name: check.whole(f"eval.{name}", getattr(self, name))})
+        _set(self, seed=check.whole("eval.seed", self.seed, least=0))
+        if self.cap is not None:
+            _set(self, cap=check.whole("eval.cap", self.cap))
+
+
+@dataclasses.dataclass(frozen=True)
+class LogConfig:
+    """What is written beside the records that every run has."""
+
+    tensorboard: bool = False  # event files for TensorBoard, a folder a member
+    checkpoint: str = "point"  # point: at each evaluation, the newest is kept; end: only after the last
+
+    def __post_init__(self):
+        check.flag("log.tensorboard", self.tensorboard)
+        check_choice("log.checkpoint", self.checkpoint, ("point", "end"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """Everything that a run depends on.
+
+    `env`: an id, an `Env` object or an `EnvConfig`. `algorithm`: a registered name or a config object, whose numbers come
+    from `hyper` (None: that algorithm's defaults). `network`: a `NetworkConfig`, or {role: Model}. Raises ValueError for
+    whatever cannot work and can be known without building the environment.
+    """
+
+    env: Any
+    algorithm: Any = "ppo"
+    hyper: Any = None
+    network: Any = NetworkConfig()
+    train: TrainConfig = TrainConfig()
+    eval: EvalConfig = EvalConfig()
+    log: LogConfig = LogConfig()
+    seeds: Any = 1  # a count (0 … n − 1) or a list; each is the one root of all randomness of its member
+    sweep: Any = FrozenMap()  # {"algorithm.learning_rate": [...]}: numbers of `hyper`; every combination is trained
+    name: str = ""  # the registered name of `algorithm`; found by itself where it is empty
+
+    def __post_init__(self):
+        if not isinstance(self.env, EnvConfig):
+            _set(self, env=EnvConfig(self.env))
+        name, config = name_of(self.algorithm, self.name)
+        default_config, default_hyper = default_settings(name)
+        hyper = check.instance("hyper", default_hyper if self.hyper is None else self.hyper, get_algorithm(name).hyper)
+        _set(self, name=name, algorithm=default_config if config is None else config, hyper=float_leaves(hyper))
+        if isinstance(self.network, Mapping):
+            _set(self, network=FrozenMap(self.network))
+        else:
+            check.instance("network", self.network, NetworkConfig)
+        for field, kind in (("train", TrainConfig), ("eval", EvalConfig), ("log", LogConfig)):
+            check.instance(field, getattr(self, field), kind)
+        _set(self, seeds=as_seeds(self.seeds), sweep=sweep.checked(self.sweep, self.hyper, self.algorithm))
+        self.calls  # noqa: B018  a number of calls that does not divide is refused here
+
+    @property
+    def points(self) -> tuple[FrozenMap, ...]:
+        """The swept settings: every combination, the last key varying fastest; one empty setting without a sweep."""
+        return sweep.points(self.sweep)
+
+    @property
+    def members(self) -> tuple[FrozenMap, ...]:
+        """What tells the P members apart, in their order on the population axis: {"seed": …, swept key: …}."""
+        return tuple(FrozenMap({"seed": seed, **point}) for point in self.points for seed in self.seeds)
+
+    @property
+    def iterations(self) -> int:
+        """Iterations of the run: the budget in steps, rounded up to whole iterations and evaluation points."""
+        steps = self.train.num_envs * self.train.rollout_length
+        return self.eval.points * math.ceil(self.train.total_steps / (steps * self.eval.points))
+
+    @property
+    def calls(self) -> int:
+        """Calls of `advance` between two evaluations."""
+        between = self.iterations // self.eval.points
+        if self.train.calls is None:
+            return max(calls for calls in range(1, min(_MOST_CALLS, between) + 1) if between % calls == 0)
+        check_divides("train.calls", self.train.calls, "iterations between two evaluations", between)
+        return self.train.calls

@@ -1,0 +1,102 @@
+"""Where a run writes, decided before anything compiles: nothing is overwritten, an unwritable folder is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+from agentgym_jax.checks import ConfigError
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def provenance(self) -> Path:
+        return self.path / "provenance.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def evaluations(self) -> Path:
+        return self.path / "evaluations.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def curve(self) -> Path:
+        return self.path / "curve.png"
+
+    @property
+    def summary(self) -> Path:
+        return self.path / "summary.json"
+
+    def contents(self) -> str:
+        """What is there, as one line."""
+        names = sorted(path.name + ("/" if path.is_dir() else "") for path in self.path.iterdir())
+        return f"{self.path}: {', '.join(names) or 'nothing'}"
+
+
+def create(out: str | Path, overwrite: bool = False) -> RunDirectory:
+    """Makes the folder of a new run.
+
+    A folder that holds anything is refused; `overwrite` moves it aside, to `<name>.old-<time>`, and deletes nothing. Raises
+    ConfigError for that and when the folder cannot be made or written.
+    """
+    path = Path(out)
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            if not overwrite:
+                raise ConfigError(f"run directory {path} exists; choose another --out, or --overwrite to move it aside")
+            path.rename(_free(path.with_name(f"{path.name}.old-{_now()}")))
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(f"run directory {path} cannot be written: {error.strerror or error}") from None
+    return RunDirectory(path)
+
+
+def existing(path: str | Path) -> RunDirectory:
+    """The folder of a finished or interrupted run. Raises ConfigError when it is none."""
+    directory = RunDirectory(Path(path))
+    if not directory.path.is_dir():
+        raise ConfigError(f"run directory {path} does not exist")
+    for needed in (directory.config, directory.checkpoints):
+        if not needed.exists():
+            raise ConfigError(f"{path} is not a run directory with a checkpoint: it has no {needed.name}")
+    return directory
+
+
+def default_path(suite: str, config: str, root: str | Path = "runs") -> Path:
+    """`runs/<suite>_<config>-<time>`, with a number behind it when two runs start in one second."""
+    return _free(Path(root) / f"{suite}_{config}-{_now()}")
+
+
+def _now() -> str:
+    return time.strftime("%Y%m%d-%H%M%S")
+
+
+def _free(path: Path) -> Path:
+    number, candidate = 2, path
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate

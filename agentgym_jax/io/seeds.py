@@ -1,0 +1,45 @@
+"""Seeds: a count or a list. Imports no jax, since the command line counts members before jax starts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_jax.checks import ConfigError
+from agentgym_jax.io import check
+
+_LARGEST = 2**31 - 1
+
+
+def as_seeds(seeds: Any) -> tuple[int, ...]:
+    """A count n as (0, …, n − 1), a list as it is. Raises ConfigError for none, doubles and what is no seed."""
+    if hasattr(seeds, "tolist"):
+        seeds = seeds.tolist()
+    if not isinstance(seeds, list | tuple):
+        return tuple(range(check.whole("seeds", seeds)))
+    result = tuple(check.whole("seeds", seed, least=0) for seed in seeds)
+    if not result:
+        raise ConfigError("seeds: at least one is needed")
+    doubles = sorted({seed for seed in result if result.count(seed) > 1})
+    if doubles:
+        raise ConfigError(f"seeds: must differ, {', '.join(map(str, doubles))} came more than once")
+    if max(result) > _LARGEST:
+        raise ConfigError(f"seeds: must be at most {_LARGEST}, got {max(result)}")
+    return result
+
+
+def parse_seeds(text: str) -> int | list[int]:
+    """`16` as a count, `3,7,9` as a list; a comma behind a single number makes a list of one."""
+    if not re.fullmatch(r"\d+(,\d+)*,?", text):
+        raise ConfigError(f"--seeds: must be a count (16) or a list (3,7,9), got {text!r}")
+    return [int(seed) for seed in text.strip(",").split(",")] if "," in text else int(text)
+
+
+def count_members(plain: Mapping[str, Any]) -> int:
+    """Members that an experiment file asks for: seeds × swept points. What is malformed counts as one and is refused later."""
+    seeds, sweep = plain.get("seeds", 1), plain.get("sweep")
+    lists = [values for values in sweep.values() if isinstance(values, list)] if isinstance(sweep, Mapping) else []
+    count = len(seeds) if isinstance(seeds, list) else seeds if isinstance(seeds, int | float) else 1
+    return max(1, int(count)) * math.prod(max(1, len(values)) for values in lists)

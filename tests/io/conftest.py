@@ -1,0 +1,28 @@
+"""One tiny run with everything on disk, shared by the tests that read it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+
+from agentgym_jax.io import runner
+from agentgym_jax.io.progress import Lines
+from tests.io.support import tiny
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """(run, what was said while it ran): two seeds, two learning rates, memory, normalisation, TensorBoard files."""
+    experiment = tiny(
+        "env=probe/memory",
+        "network={torso: gru, hidden: [8], recurrent: 8}",
+        "algorithm.normalise_observations=true",
+        "log.tensorboard=true",
+        "seeds=[3, 7]",
+    )
+    experiment = dataclasses.replace(experiment, sweep={"algorithm.learning_rate": [1e-3, 1e30]})
+    said = io.StringIO()
+    out = tmp_path_factory.mktemp("runs") / "memory"
+    return runner.prepare(experiment, out=out, reporter=Lines(said)).train(), said.getvalue()

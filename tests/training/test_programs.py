@@ -1,0 +1,78 @@
+"""What the programs of training contain: no callbacks, no effects, no key used twice."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.extend import core
+
+from agentgym_jax.training.train import make_train
+
+from .support import Drift, clock, hyper, quick, small_loop
+
+LOOPS = {
+    "ppo": {"env": Drift()},
+    "gru, normalised": {
+        "env": Drift(),
+        "network": {"torso": "gru", "recurrent": 8},
+        "config": {"normalise_observations": True, "normalise_rewards": True},
+    },
+    "continuous": {"env": "probe/continuous", "reset": "pool"},
+    "mappo": {"env": "probe/team", "name": "mappo"},
+    "ippo": {"env": "probe/individual", "name": "ippo", "network": {"sharing": "agent"}},
+}
+
+
+def primitives(jaxpr):
+    """The names of all primitives in a jaxpr, those of its inner programs included."""
+    if isinstance(jaxpr, core.ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    names = set()
+    for equation in jaxpr.eqns:
+        names.add(equation.primitive.name)
+        for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: isinstance(x, core.Jaxpr | core.ClosedJaxpr)):
+            if isinstance(inner, core.Jaxpr | core.ClosedJaxpr):
+                names |= primitives(inner)
+    return names
+
+
+def host_trips(names):
+    return {name for name in names if "callback" in name or "debug" in name or name in ("infeed", "outfeed")}
+
+
+def test_a_callback_would_be_found():
+    def body(x, _):
+        jax.lax.cond(x > 0, lambda: jax.debug.print("{}", x), lambda: None)
+        return x, None
+
+    def function(x):
+        return jax.vmap(lambda x: jax.lax.scan(body, x, length=2)[0])(x)
+
+    assert host_trips(primitives(jax.make_jaxpr(function)(jnp.ones(3))))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_run_never_leaves_the_device(name):
+    program = jax.make_jaxpr(make_train(small_loop(**LOOPS[name])))(hyper(), jax.random.key(0))
+    names = primitives(program)
+    assert {"scan", "while", "dot_general"} <= names, "the walk must reach the inner programs"
+    assert not host_trips(names)
+    assert not program.effects
+
+
+def test_a_run_uses_no_key_twice():
+    loop = small_loop(Drift())
+    with jax.debug_key_reuse(True):
+        state = quick(loop.init)(jax.random.key(0), hyper())
+        state, _ = quick(loop.advance)(state, hyper(), clock(0, 1))
+        quick(loop.evaluate)(state, hyper(), jnp.int32(0))
+
+
+def test_a_program_moves_nothing_between_host_and_device():
+    loop = small_loop(Drift())
+    numbers, key, now, number = hyper(), jax.random.key(0), clock(0, 1), jnp.int32(0)
+    init, advance, evaluate = (quick(f) for f in (loop.init, loop.advance, loop.evaluate))
+    with jax.transfer_guard("disallow"):
+        state, _ = advance(init(key, numbers), numbers, now)
+        jax.block_until_ready(evaluate(state, numbers, number))
