@@ -27,6 +27,12 @@ def check_whole(field: str, value: Any, least: int = 1) -> None:
         raise ConfigError(f"{field}: must be a whole number of at least {least}, got {value!r}")
 
 
+def check_flag(field: str, value: Any) -> None:
+    """`value` is true or false, else a `ConfigError`."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{field}: must be true or false, got {value!r}")
+
+
 def check_divides(field: str, part: int, whole_field: str, whole: int) -> None:
     """`part` divides `whole`, else a `ConfigError` with both numbers."""
     if whole % part:

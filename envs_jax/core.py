@@ -84,6 +84,11 @@ class EnvSpec:
         if self.groups and sum(group.size for group in self.groups) != self.num_agents:
             raise ValueError(f"EnvSpec.groups cover {sum(g.size for g in self.groups)} agents of {self.num_agents}")
 
+    @property
+    def agents(self) -> int:
+        """A, the length of the agent axis in a trainer: 1 for a single-agent environment."""
+        return 1 if self.num_agents is None else self.num_agents
+
     def sample_actions(self, key: jax.Array, timestep: TimeStep) -> jax.Array:
         """A uniformly random legal (joint) action in the environment's shape; action 0 where nothing is legal."""
         space, shape = self.action_space, () if self.num_agents is None else (self.num_agents,)

@@ -149,7 +149,7 @@ def _random_returns(assembly: Any) -> np.ndarray:
 
 def _write(name: str, record: dict[str, Any]) -> bool:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
+    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     print(f"{'passed' if record['passed'] else 'FAILED'}  {name}: {record['bar']}; {json.dumps(record.get('greedy', {}))}")
     return bool(record["passed"])
 

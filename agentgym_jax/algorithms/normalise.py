@@ -16,6 +16,7 @@ from flax import struct
 
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.checks import ConfigError
+from agentgym_jax.models.networks import world_space
 from agentgym_jax.ops.schedules import value_at
 from agentgym_jax.ops.statistics import Moments, no_moments, standard_deviation, update_moments
 from agentgym_jax.types import Across, Trajectory, Transition
@@ -80,21 +81,12 @@ class _Normalised:
 
     def init(self, key, hyper) -> NormalisedLearner:
         observation = no_moments(self.spec.observation_space.shape) if self.observations else None
-        world = no_moments((self._world_size(),)) if self.observations and self.has_world else None
+        world = no_moments(world_space(self.spec).shape) if self.observations and self.has_world else None
         reward = no_moments(()) if self.rewards else None
         return NormalisedLearner(self.inner.init(key, hyper), observation, world, reward)
 
-    def _world_size(self) -> int:
-        space = self.spec.world_space
-        if space is not None:
-            return space.shape[0]
-        size = 1
-        for n in self.spec.observation_space.shape:
-            size *= n
-        return size * self.spec.num_agents
-
     def carry(self, batch_shape) -> NormalisedCarry:
-        zeros = jnp.zeros((*batch_shape, self.spec.num_agents), jnp.float32)
+        zeros = jnp.zeros((*batch_shape, self.spec.agents), jnp.float32)
         return NormalisedCarry(self.inner.carry(batch_shape), zeros)
 
     def act(self, learner, hyper, carry, timestep, world, reset, key, clock, explore):
@@ -109,13 +101,13 @@ class _Normalised:
         carry = batch.carry.inner if isinstance(batch.carry, NormalisedCarry) else batch.carry
         batch = batch.replace(steps=self._steps(learner, batch.steps), carry=carry)
         inner, scalars, feedback = self.inner.learn(learner.inner, hyper, batch, key, clock)
-        if self.rewards:
+        if learner.reward is not None:
             scalars = scalars | {"reward_deviation": standard_deviation(learner.reward)}
         return learner.replace(inner=inner), scalars, feedback
 
     def _steps(self, learner: NormalisedLearner, steps: Transition) -> Transition:
         reward = steps.reward
-        if self.rewards:
+        if learner.reward is not None:
             reward = jnp.clip(reward / standard_deviation(learner.reward), -LIMIT, LIMIT)
         return steps.replace(
             observation=standardised(steps.observation, learner.observation),

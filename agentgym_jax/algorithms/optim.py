@@ -35,11 +35,28 @@ def norm(vector: jax.Array) -> jax.Array:
 def clip_by_global_norm(max_norm: jax.Array) -> optax.GradientTransformation:
     """Scales a flat gradient down to norm `max_norm`; a zero gradient, or a zero limit, gives zeros and never NaN."""
 
-    def update(gradient, state, params=None):
+    def update(updates, state, params=None):
         del params
-        return gradient * jnp.minimum(1.0, max_norm / norm(gradient)), state
+        return updates * jnp.minimum(1.0, max_norm / norm(updates)), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def _rectified_adam(epsilon: Any, b1: float = 0.9, b2: float = 0.999) -> optax.GradientTransformation:
+    """`optax.scale_by_radam` with derivatives: there the branch not taken in the first steps is NaN (√ of a negative)."""
+    adam = optax.scale_by_adam(b1, b2, eps=epsilon, eps_root=_EPS_ROOT)
+
+    def update(updates: Any, state: Any, params: Any = None):
+        adapted: Any
+        adapted, state = adam.update(updates, state, params)
+        count = state.count.astype(jnp.float32)
+        longest = 2.0 / (1.0 - b2) - 1.0
+        length = longest - 2.0 * count * b2**count / (1.0 - b2**count)
+        known = jnp.maximum(length, 5.0)  # the length of the average from which its variance is tractable
+        rectification = jnp.sqrt((known - 4) * (known - 2) * longest / ((longest - 4) * (longest - 2) * known))
+        return jnp.where(length >= 5.0, rectification * adapted, state.mu / (1.0 - b1**count)), state
+
+    return optax.GradientTransformation(adam.init, update)
 
 
 def _direction(name: str, hyper: Any) -> list[optax.GradientTransformation]:
@@ -49,7 +66,7 @@ def _direction(name: str, hyper: Any) -> list[optax.GradientTransformation]:
         adam = optax.scale_by_adam(eps=hyper.optimiser_epsilon, eps_root=_EPS_ROOT)
         return [adam, optax.add_decayed_weights(hyper.weight_decay)]
     if name == "radam":
-        return [optax.scale_by_radam(eps=hyper.optimiser_epsilon, eps_root=_EPS_ROOT)]
+        return [_rectified_adam(hyper.optimiser_epsilon)]
     if name == "rmsprop":
         return [optax.scale_by_rms(decay=0.99, eps=hyper.optimiser_epsilon)]
     return [optax.trace(decay=hyper.momentum)]
@@ -89,6 +106,7 @@ def apply_gradient(
     rate = learning_rate(hyper.learning_rate, state.count, clock, steps_per_iteration)
     flat_params, unravel = ravel_pytree(params)
     flat_gradient, _ = ravel_pytree(gradient)
+    updates: Any
     updates, inner = _transform(name, hyper, rate).update(flat_gradient, state.inner, flat_params)
     scalars = {"learning_rate": jnp.asarray(rate, jnp.float32), "grad_norm": norm(flat_gradient)}
     return unravel(flat_params + updates), OptimiserState(state.count + 1, inner), scalars

@@ -32,7 +32,7 @@ from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.advantages import ADVANTAGES, Advantages
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.algorithms.normalise import normalised
-from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_whole
+from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_whole
 from agentgym_jax.memory.latest import latest
 from agentgym_jax.models.actor_critic import Outputs, central_values, local_values, separate, shared
 from agentgym_jax.models.base import Model, apply_next, apply_once, is_recurrent
@@ -73,6 +73,8 @@ class PPOConfig:
         check_choice("algorithm.critic", self.critic, ("local", "central"))
         check_choice("algorithm.advantages", self.advantages, ADVANTAGES)
         check_choice("algorithm.optimiser", self.optimiser, optim.NAMES)
+        for name in ("normalise_advantages", "clip_value", "normalise_observations", "normalise_rewards"):
+            check_flag(f"algorithm.{name}", getattr(self, name))
 
 
 @struct.dataclass
@@ -145,7 +147,7 @@ class PPO:
         return PPOLearner(params, optim.init(self.config.optimiser, resolve(hyper, jnp.float32(0.0)), params))
 
     def carry(self, batch_shape: tuple[int, ...]) -> Any:
-        return self.model.carry((*batch_shape, self.spec.num_agents))
+        return self.model.carry((*batch_shape, self.spec.agents))
 
     def act(self, learner, hyper, carry, timestep, world, reset, key, clock, explore):
         del hyper, clock
@@ -245,7 +247,7 @@ class PPO:
             return losses.weighted_mean(x, rows.weight, self.across)
 
         policy_loss = mean(losses.clipped_surrogate(log_ratio, advantage, hyper.clip))
-        clip = hyper.clip if self.config.clip_value else jnp.inf
+        clip = hyper.clip if self.config.clip_value else jnp.float32(jnp.inf)
         value = self._chosen(outputs.value, rows.sample)
         value_errors = losses.clipped_value_loss(value, rows.old_value, rows.target, clip)
         value_loss = losses.weighted_mean(value_errors, rows.value_weight, self.across)
@@ -285,8 +287,8 @@ def networks(network: NetworkConfig, spec: EnvSpec, config: PPOConfig) -> dict[s
     if config.critic == "local":
         return {"actor": policy_model(network, spec), "critic": local_values(value_model(network, spec, 1))}
     team = spec.reward == "team"
-    critic = value_model(network, spec, 1 if team else spec.num_agents, central=True)
-    return {"actor": policy_model(network, spec), "critic": central_values(critic, spec.num_agents, team)}
+    critic = value_model(network, spec, 1 if team else spec.agents, central=True)
+    return {"actor": policy_model(network, spec), "critic": central_values(critic, spec.agents, team)}
 
 
 def _shuffles_environments(config: PPOConfig, model: Model, sizes: Sizes) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from agentgym_jax.checks import ConfigError, check_whole
+from agentgym_jax.checks import ConfigError, check_flag, check_whole
 from envs_jax.names import nearest
 
 
@@ -32,8 +32,7 @@ def number(field: str, value: Any) -> float:
 
 def flag(field: str, value: Any) -> bool:
     """`value`, which must be true or false."""
-    if not isinstance(value, bool):
-        raise ConfigError(f"{field}: must be true or false, got {value!r}")
+    check_flag(field, value)
     return value
 
 

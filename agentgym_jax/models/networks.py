@@ -28,7 +28,7 @@ from agentgym_jax.models.heads import PolicyHead, ValueHead
 from agentgym_jax.models.recurrent import GRU
 from agentgym_jax.models.sharing import per_agent
 from agentgym_jax.models.torsos import ACTIVATIONS, MLP, vector
-from agentgym_jax.ops.distributions import KINDS, distribution
+from agentgym_jax.ops.distributions import distribution
 from envs_jax.core import EnvSpec
 from envs_jax.names import unknown
 from envs_jax.spaces import Box, Discrete, MultiDiscrete, Space
@@ -51,7 +51,6 @@ class NetworkConfig:
     after: tuple[int, ...] = ()  # sizes ≥ 1 of the dense layers after the GRU (JaxMARL, Mava: [128]); torso gru only
     trunk: str = "separate"  # separate | shared: whether actor and critic share all but their heads (PureJaxRL: separate)
     sharing: str = "shared"  # shared | agent: one set of parameters, or one for every agent (JaxMARL: shared)
-    distribution: str = "normal"  # normal (clipped to the bounds) | tanh_normal, for continuous actions (PureJaxRL: normal)
     log_std: float = 0.0  # −20 … 2, initial logarithm of the standard deviation, [-1, 1] units (PureJaxRL: 0)
 
     def __post_init__(self):
@@ -70,7 +69,6 @@ class NetworkConfig:
             "activation": tuple(ACTIVATIONS),
             "trunk": ("separate", "shared"),
             "sharing": ("shared", "agent"),
-            "distribution": KINDS,
         }.items():
             if getattr(self, field) not in known:
                 raise unknown(f"network.{field}", getattr(self, field), known)
@@ -139,9 +137,8 @@ def _build(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) ->
 
 def _share(config: NetworkConfig, spec: EnvSpec, role: str, model: Model) -> Model:
     """The sharing of parameters between agents; a central critic has one row, so nothing to share."""
-    agents = spec.num_agents or 1
-    stacked = config.sharing == "agent" and role != "central_critic" and agents > 1
-    return per_agent(model, agents) if stacked else model
+    stacked = config.sharing == "agent" and role != "central_critic" and spec.agents > 1
+    return per_agent(model, spec.agents) if stacked else model
 
 
 class Network(nn.Module):
@@ -165,10 +162,10 @@ class Network(nn.Module):
 
 def _default(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) -> Model:
     """Dense or recurrent torso with the heads that the role asks for."""
-    space = _world_space(spec) if role == "central_critic" else _one_array(spec)
+    space = world_space(spec) if role == "central_critic" else _one_array(spec)
     policy = value = None
     if role in ("actor", "actor_critic"):
-        size = distribution(spec.action_space, config.distribution).size
+        size = distribution(spec.action_space).size
         policy = PolicyHead(spec.action_space, size, config.log_std)
     if role != "actor":
         value = ValueHead(outputs)
@@ -198,11 +195,11 @@ def _one_array(spec: EnvSpec) -> Space:
     return spec.observation_space
 
 
-def _world_space(spec: EnvSpec) -> Space:
+def world_space(spec: EnvSpec) -> Space:
     """What a central critic reads: the world, or all agents' observations side by side."""
     if spec.world_space is not None:
         return spec.world_space
-    space, agents = _one_array(spec), spec.num_agents or 1
+    space, agents = _one_array(spec), spec.agents
     if isinstance(space, Box):
         return Box(-math.inf, math.inf, (agents * math.prod(space.shape),), space.dtype)
     return MultiDiscrete((space.n,) * agents if isinstance(space, Discrete) else space.nvec * agents)

@@ -25,7 +25,7 @@ def trace_cuts(last: jax.Array, reset: jax.Array) -> jax.Array:
 
 
 def lambda_returns(reward, discount, next_values, cut, trace_decay) -> jax.Array:
-    """λ-returns: G[t] = r[t] + d[t] · ((1 − λ) v'[t] + λ G[t + 1]), where G[t + 1] is v'[t] after a cut and at the window's end.
+    """λ-returns: G[t] = r[t] + d[t] · ((1 − λ) v'[t] + λ G[t + 1]); after a cut and at the window's end G[t + 1] is v'[t].
 
     Sutton & Barto (2018), eq. 12.18–12.19. Args are [T, ...]; `trace_decay` (λ) is a scalar.
     """

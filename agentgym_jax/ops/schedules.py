@@ -50,6 +50,7 @@ class Schedule:
 
 
 def is_schedule(x: Any) -> bool:
+    """Whether a number is a schedule."""
     return isinstance(x, Schedule)
 
 

@@ -36,7 +36,7 @@ def summarise(spec: EnvSpec, stats: EpisodeStats) -> dict[str, jax.Array]:
     """What is told of finished episodes, {name: float32 [N]}; `agent_return` is the mean over agents."""
     length = jnp.maximum(stats.length.astype(jnp.float32), 1.0)
     metrics = {name: stats.metrics[name] / length if how == "mean" else stats.metrics[name] for name, how in spec.metrics}
-    agents = 1.0 if spec.reward == "team" else jnp.float32(spec.num_agents)
+    agents = 1.0 if spec.reward == "team" else jnp.float32(spec.agents)
     own = {"return": stats.episode_return, "agent_return": stats.episode_return / agents, "length": length}
     return own | metrics
 

@@ -41,7 +41,7 @@ def start(acting: Acting, tasks_state: Any, key: jax.Array) -> ActorState:
         timestep=first.timestep,
         task=first.task,
         carry=acting.algorithm.carry((num_envs,)),
-        reset=jnp.ones((num_envs, acting.env.spec.num_agents), bool),
+        reset=jnp.ones((num_envs, acting.env.spec.agents), bool),
         stats=no_stats(acting.env.spec, num_envs),
     )
 

@@ -28,7 +28,7 @@ class Population:
     `evaluate` take over the states they are given (their buffers are donated): use the returned ones.
     """
 
-    def __init__(self, loop: Loop, size: int, mode: str = "auto", devices: Sequence[jax.Device] | None = None):
+    def __init__(self, loop: Loop, size: int, mode: str = "auto", devices: Sequence[Any] | None = None):
         """`devices`: at most this many are used, one member or more on each; default all local ones."""
         devices = list(devices or jax.local_devices())
         self.loop, self.size = loop, size

@@ -4,8 +4,8 @@
 
 Both train 501 760 steps a seed with 4 environments x 128 steps, 4 epochs, 4 minibatches, MLP 64-64 tanh. rejax runs as its
 users run it: jit, vmapped over seeds, evaluation reduced to nothing. This project runs as its command does: members one after
-another on each of the virtual CPU devices, one device a core, so the 16-seed ratio contains a gain from using all cores; the ratio
-with this project on one device alone is reported beside it.
+another on each of the virtual CPU devices, one device a core, so the 16-seed ratio contains a gain from using all cores; the
+ratio with this project on one device alone is reported beside it.
 """
 
 from __future__ import annotations

@@ -75,10 +75,14 @@ def test_a_newer_format_and_an_empty_folder_are_refused(tmp_path, monkeypatch):
         Checkpoints(tmp_path, read_only=True).meta()
 
 
-def test_a_failure_to_write_stops_the_run(tmp_path):
-    checkpoints = Checkpoints(tmp_path / "a")
-    (tmp_path / "a").rmdir()
-    (tmp_path / "a").write_text("in the way")
-    with pytest.raises(Exception, match=r"."):
-        checkpoints.save(1, {"x": jnp.zeros(3)}, {})
-        checkpoints.close()
+def test_a_failure_in_the_background_is_raised_by_the_next_save_and_at_the_end(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, {"x": jnp.zeros(3)}, {})
+
+    def failed():
+        raise OSError("disk full")
+
+    monkeypatch.setattr(checkpoints._manager, "check_for_errors", failed)
+    for step in (lambda: checkpoints.save(2, {"x": jnp.zeros(3)}, {}), checkpoints.close):
+        with pytest.raises(OSError, match="disk full"):
+            step()

@@ -92,10 +92,9 @@ def test_a_central_critic_reads_the_world_where_there_is_one():
         assert params["params"]["torso"]["Dense_0"]["kernel"].shape == (size, 8)
 
 
-@pytest.mark.parametrize("kind", ["normal", "tanh_normal"])
-def test_continuous_actions(kind):
+def test_continuous_actions():
     spec = EnvSpec(SPEC.observation_space, Box(-1.0, 1.0, (3,)), num_agents=A)
-    model = policy_model(NetworkConfig(hidden=(8,), distribution=kind, log_std=-1.0), spec)
+    model = policy_model(NetworkConfig(hidden=(8,), log_std=-1.0), spec)
     outputs, _ = jax.jit(lambda key, x, reset: model.apply(model.init(key), (), x, reset))(jax.random.key(0), *draw())
     assert isinstance(outputs, NormalParams) and outputs.mean.shape == (T, B, A, 3)
     np.testing.assert_array_equal(outputs.log_std, -1.0)
@@ -196,7 +195,6 @@ def test_a_tree_of_observations_needs_a_network_of_its_own():
         ({"activation": "tahn"}, "network.activation 'tahn': did you mean tanh"),
         ({"trunk": "share"}, "network.trunk 'share': did you mean shared"),
         ({"sharing": "agents"}, "network.sharing 'agents': did you mean agent"),
-        ({"distribution": "gaussian"}, "network.distribution 'gaussian': known: normal, tanh_normal"),
         ({"hidden": 64}, "network.hidden .* got 64"),
         ({"hidden": (64, 0)}, "network.hidden .* got"),
         ({"hidden": (64, 1.5)}, "network.hidden .* got"),
