@@ -54,8 +54,8 @@ def import_files(files: list[Path] | None) -> None:
             sys.path.pop(0)
 
 
-def prepare_jax(members: int) -> None:
-    """The compilation cache, and with several members a virtual CPU device a core; must come before jax's first array."""
+def prepare_jax(devices: int = 1) -> None:
+    """The compilation cache, and several virtual CPU devices if asked for; must come before jax's first array."""
     _runtime.use_compilation_cache()
-    if members > 1:
-        _runtime.use_cores(min(_runtime.cores(), members))
+    if devices > 1:
+        _runtime.use_cores(devices)

@@ -14,13 +14,10 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="A run directory; nothing in it is changed.")], imports: Imports = None
 ) -> None:
     """Restore a run's newest checkpoint, play its evaluation again and compare with what was recorded."""
-    from agentgym_jax.io.files import load_plain
     from agentgym_jax.io.run_directory import existing
-    from agentgym_jax.io.seeds import count_members
 
     with clear_errors():
-        directory = existing(run)
-        prepare_jax(count_members(load_plain(directory.config)))
+        prepare_jax(existing(run).cpu_devices())
         import_files(imports)
 
         from agentgym_jax.io import report

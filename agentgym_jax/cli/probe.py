@@ -17,7 +17,7 @@ def probe(
 ) -> None:
     """Train an algorithm on the probe environments and say in words what it got wrong."""
     with clear_errors():
-        prepare_jax(members=1)
+        prepare_jax()
         names = _names(algorithm)
 
         from agentgym_jax.io.probing import probe_algorithm

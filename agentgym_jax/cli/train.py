@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agentgym_jax import _runtime
 from agentgym_jax.cli.common import Imports, clear_errors, import_files, prepare_jax
 
 
@@ -29,7 +30,7 @@ def train(
         plain = load_plain(config, overrides or [])
         if seeds is not None:
             plain["seeds"] = parse_seeds(seeds)
-        prepare_jax(count_members(plain))
+        prepare_jax(devices=min(_runtime.cores(), count_members(plain)))
         import_files(imports)
 
         from agentgym_jax.io import progress, report

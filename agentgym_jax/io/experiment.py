@@ -6,6 +6,7 @@ Defaults live here, in the algorithm's two dataclasses and in `NetworkConfig`; a
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -94,10 +95,15 @@ class LogConfig:
     """What is written beside the records that every run has."""
 
     tensorboard: bool = False  # event files for TensorBoard, a folder a member
+    wandb: str | None = None  # the Weights & Biases project to log to; needs the extra `wandb`
     checkpoint: str = "point"  # point: at each evaluation, the newest is kept; end: only after the last
 
     def __post_init__(self):
         check.flag("log.tensorboard", self.tensorboard)
+        if self.wandb is not None:
+            check.instance("log.wandb", self.wandb, str)
+            if importlib.util.find_spec("wandb") is None:
+                raise ConfigError("log.wandb: the package wandb is not installed; pip install agentgym-jax[wandb]")
         check_choice("log.checkpoint", self.checkpoint, ("point", "end"))
 
 

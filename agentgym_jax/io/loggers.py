@@ -67,8 +67,7 @@ class TensorBoard:
     def __init__(self, folder: Path, members: Sequence[Mapping[str, Any]]):
         from tensorboardX import SummaryWriter
 
-        names = ["_".join(f"{key.rpartition('.')[2]}-{value:g}" for key, value in member.items()) for member in members]
-        self._writers = [SummaryWriter(logdir=str(folder / name)) for name in names]
+        self._writers = [SummaryWriter(logdir=str(folder / label(member))) for member in members]
 
     def metrics(self, index: int, member: Mapping[str, Any], step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -86,6 +85,33 @@ class TensorBoard:
     def close(self) -> None:
         for writer in self._writers:
             writer.close()
+
+
+class WeightsAndBiases:
+    """One W&B run; the names of a member's curves begin with its label."""
+
+    def __init__(self, project: str, name: str, config: Mapping[str, Any]):
+        import wandb  # type: ignore[reportMissingImports]  # an extra
+
+        self._run = wandb.init(project=project, name=name, config=dict(config))
+
+    def metrics(self, index: int, member: Mapping[str, Any], step: int, values: Mapping[str, float]) -> None:
+        self._run.log({f"{label(member)}/train/{name}": value for name, value in values.items()}, step=step)
+
+    def evaluation(self, index: int, member: Mapping[str, Any], step: int, results: Mapping[str, Mapping[str, Any]]) -> None:
+        means = {f"{policy}/{name}": float(np.mean(x)) for policy, values in results.items() for name, x in values.items()}
+        self._run.log({f"{label(member)}/evaluation/{name}": mean for name, mean in means.items()}, step=step)
+
+    def flush(self) -> None:
+        """W&B sends by itself."""
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+def label(member: Mapping[str, Any]) -> str:
+    """A member's name in files: `seed-3_learning_rate-0.001`."""
+    return "_".join(f"{key.rpartition('.')[2]}-{value:g}" for key, value in member.items())
 
 
 def call_means(curves: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import time
 from pathlib import Path
@@ -48,6 +49,11 @@ class RunDirectory:
     def summary(self) -> Path:
         return self.path / "summary.json"
 
+    def cpu_devices(self) -> int:
+        """How many CPU devices the run had, which the same program needs again; 1 for a run elsewhere."""
+        machine = json.loads(self.provenance.read_text())["machine"]
+        return len(machine["devices"]) if machine["backend"] == "cpu" else 1
+
     def contents(self) -> str:
         """What is there, as one line."""
         names = sorted(path.name + ("/" if path.is_dir() else "") for path in self.path.iterdir())
@@ -80,7 +86,7 @@ def existing(path: str | Path) -> RunDirectory:
     directory = RunDirectory(Path(path))
     if not directory.path.is_dir():
         raise ConfigError(f"run directory {path} does not exist")
-    for needed in (directory.config, directory.checkpoints):
+    for needed in (directory.config, directory.provenance, directory.checkpoints):
         if not needed.exists():
             raise ConfigError(f"{path} is not a run directory with a checkpoint: it has no {needed.name}")
     return directory

@@ -15,7 +15,7 @@ from agentgym_jax.io.assemble import Assembly
 from agentgym_jax.io.checkpoint import Checkpoints
 from agentgym_jax.io.config import to_plain, to_yaml
 from agentgym_jax.io.interrupt import Interrupted, Signals
-from agentgym_jax.io.loggers import JsonLines, Logger, TensorBoard, call_means
+from agentgym_jax.io.loggers import JsonLines, Logger, TensorBoard, WeightsAndBiases, call_means
 from agentgym_jax.io.progress import Reporter
 from agentgym_jax.io.provenance import provenance
 from agentgym_jax.io.run import Run, Seconds, write_summary
@@ -108,6 +108,8 @@ class Session:
         self.loggers.append(JsonLines(directory.metrics, directory.evaluations))
         if experiment.log.tensorboard:
             self.loggers.append(TensorBoard(directory.tensorboard, self.members))
+        if experiment.log.wandb is not None:
+            self.loggers.append(WeightsAndBiases(experiment.log.wandb, directory.path.name, to_plain(experiment)))
         self.checkpoints = Checkpoints(directory.checkpoints)
 
     def _train_to_point(self, states: Any, hyper: Any, point: int, signals: Signals) -> Any:

@@ -70,6 +70,7 @@ def test_an_environment_object_needs_no_id():
         (lambda: EvalConfig(cap=0), "eval.cap"),
         (lambda: LogConfig(tensorboard="yes"), "log.tensorboard"),
         (lambda: LogConfig(checkpoint="always"), "log.checkpoint"),
+        (lambda: LogConfig(wandb=3), "log.wandb"),
         (lambda: EnvConfig("gymnax/CartPole-v1", reward="sum"), "env.reward"),
         (lambda: EnvConfig("gymnax/CartPole-v1", wrappers="flatten"), "env.wrappers"),
         (lambda: EnvConfig("gymnax/CartPole-v1", params=[1]), "env.params"),

@@ -1,10 +1,11 @@
 import json
 import math
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 
-from agentgym_jax.io.loggers import JsonLines, TensorBoard, call_means, finite, read_records
+from agentgym_jax.io.loggers import JsonLines, TensorBoard, WeightsAndBiases, call_means, finite, read_records
 
 NAN = math.nan
 
@@ -61,6 +62,21 @@ def test_tensorboard_has_a_folder_a_member_and_steps_as_x(tmp_path, monkeypatch)
         (str(tmp_path / "seed-3_gamma-0.9"), "train/loss", 0.5, 640),
         (str(tmp_path / "seed-0"), "evaluation/greedy/return", 1.5, 640),
     ]
+
+
+def test_weights_and_biases_gets_one_run_with_a_prefix_a_member(monkeypatch):
+    logged, finished = [], []
+    run = SimpleNamespace(log=lambda values, step: logged.append((step, values)), finish=lambda: finished.append(True))
+    started = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **settings: started.append(settings) or run))
+    logger = WeightsAndBiases("project", "name", {"seeds": [3]})
+    logger.metrics(0, {"seed": 3}, 640, {"loss": 0.5})
+    logger.evaluation(0, {"seed": 3}, 640, {"greedy": {"return": np.float32([1, 2])}})
+    logger.flush()
+    logger.close()
+    assert started == [{"project": "project", "name": "name", "config": {"seeds": [3]}}]
+    assert logged == [(640, {"seed-3/train/loss": 0.5}), (640, {"seed-3/evaluation/greedy/return": 1.5})]
+    assert finished
 
 
 def test_tensorboard_files_are_written(tmp_path):

@@ -14,7 +14,7 @@ import envs_jax
 from agentgym_jax.algorithms.ppo import PPOHyper
 from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.models.networks import NetworkConfig
-from agentgym_jax.ops.schedules import as_hyper
+from agentgym_jax.ops.schedules import Schedule, as_hyper
 from agentgym_jax.tasks.base import fixed
 from agentgym_jax.training.loop import Loop, Plan, make_loop
 from agentgym_jax.training.parallel import Population
@@ -155,9 +155,14 @@ def root_keys(*seeds: int) -> jax.Array:
     return jax.vmap(jax.random.key)(jnp.asarray(seeds))
 
 
+def point(rate: float = 1e-3, **numbers: Any) -> PPOHyper:
+    """Numbers that depend on the clock, so that runs differ where their clocks do."""
+    return hyper(**({"learning_rate": Schedule(rate), "entropy": Schedule(0.1)} | numbers))
+
+
 def points(*rates: float) -> PPOHyper:
     """A point for every learning rate, leaves [P]."""
-    return stacked([hyper(learning_rate=rate) for rate in rates])
+    return stacked([point(rate) for rate in rates])
 
 
 def clock(iteration: int, total: int) -> Clock:

@@ -20,6 +20,17 @@ class WeaklyTyped(Drift):
         return timestep.replace(discount=jnp.where(timestep.discount > 0, 1.0, 0.0), reward=jnp.asarray(0.0))
 
 
+class Wind(Drift):
+    """Noise alone moves the point; the state keeps the newest two moves, and no episode ends."""
+
+    def initial(self, key, params):
+        return super().initial(key, params) | {"step": jnp.float32(0), "before": jnp.float32(0)}
+
+    def advance(self, key, state, action, params):
+        moved = jax.random.normal(key, (), jnp.float32)
+        return state | {"time": jnp.int32(0), "place": jnp.float32(0), "step": moved, "before": state["step"]}, moved
+
+
 VARIANTS = {
     "mlp": {},
     "shared trunk": {"network": {"trunk": "shared"}},
@@ -102,10 +113,14 @@ def test_environments_start_and_go_on_differently(solo, begun):
         assert len(np.unique(places)) == len(places) == 4
 
 
-def test_noise_differs_between_environments_in_one_state(solo, begun):
-    first = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], x.shape), begun.actor)
-    after, _ = solo.advance(begun.replace(actor=first), hyper(), clock(1, 100))
-    assert len(np.unique(raw(after.actor.env_state["place"]))) == 4
+def test_noise_differs_between_environments_and_steps():
+    """Without resets and whatever the action, environments that were in one place go apart, and not by one step repeated."""
+    loop = small_loop(Wind(), rollout_length=2, config={"epochs": 1, "minibatches": 1})
+    state, advance = quick(loop.init)(jax.random.key(0), hyper()), quick(loop.advance)
+    one_place = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], x.shape), state.actor)
+    after, _ = advance(state.replace(actor=one_place), hyper(), clock(0, 100))
+    second, first = raw(after.actor.env_state["step"]), raw(after.actor.env_state["before"])
+    assert len(np.unique([first, second])) == 8
 
 
 def test_other_numbers_trace_nothing_anew(solo, begun):

@@ -13,9 +13,9 @@ from .support import (
     assert_same_run,
     drift_population,
     drift_run,
-    hyper,
     member,
     members,
+    point,
     root_keys,
     run_population,
     same_bits,
@@ -38,12 +38,12 @@ def test_a_member_is_what_it_is_alone(mode):
     assert not same_bits(member(together, 0)["learner"], member(together, 1)["learner"])
 
 
-@pytest.mark.parametrize("broken", [{"learning_rate": 1e30}, {"learning_rate": np.nan}, {"gamma": np.nan}])
+@pytest.mark.parametrize("broken", [{"rate": 1e30}, {"rate": np.nan}, {"gamma": np.nan}])
 def test_a_member_that_diverges_is_flagged_and_harms_nobody(broken):
     population = drift_population(3, "map", 1)
     keys = root_keys(0, 1, 2)
-    healthy = run_population(population, keys, stacked([hyper()] * 3))
-    harmed = run_population(population, keys, stacked([hyper(), hyper(**broken), hyper()]))
+    healthy = run_population(population, keys, stacked([point()] * 3))
+    harmed = run_population(population, keys, stacked([point(), point(**broken), point()]))
     assert not healthy["curves"]["diverged"].any()
     assert harmed["curves"]["diverged"][1, -1] == 1.0
     for index in (0, 2):

@@ -1,0 +1,182 @@
+"""The command line: in this process where nothing compiles, else as a user starts it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import pytest
+from typer.testing import CliRunner
+
+from agentgym_jax import _runtime
+from agentgym_jax.cli import app
+
+TINY = [
+    "gymnax/cartpole_ppo", "env=probe/policy_observation", "network.hidden=[8]", "train.num_envs=4", "train.rollout_length=4",
+    "algorithm.epochs=1", "algorithm.minibatches=1", "eval.points=2", "eval.episodes=4",
+]  # fmt: skip
+MODULE = """
+import agentgym_jax
+from agentgym_jax.algorithms.registry import get_algorithm
+from envs_jax.probes import Policy
+
+agentgym_jax.register_environment("mine/policy", Policy)
+agentgym_jax.register_algorithm("mine", get_algorithm("ppo"))
+"""
+
+
+@pytest.fixture
+def agentgym(monkeypatch, tmp_path):
+    """Runs a command in this process, from an empty folder."""
+    monkeypatch.setattr(_runtime, "cores", lambda: 2)
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+def start(*words, cwd):
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = [sys.executable, "-m", "agentgym_jax", *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_envs_lists_every_environment_without_jax():
+    code = "import sys; from agentgym_jax.cli import app; app(['envs'], standalone_mode=False); print('jax' in sys.modules)"
+    begun = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
+    assert time.perf_counter() - begun < 5  # a second on a machine with nothing else to do
+    *ids, jax_imported = done.stdout.splitlines()
+    assert {"gymnax/CartPole-v1", "jumanji/LevelBasedForaging-v0", "brax/ant"} <= set(ids)
+    assert jax_imported == "False"
+
+
+def test_help_on_everything(agentgym):
+    assert "Commands" in agentgym("--help").stdout
+    for command in ("envs", "algorithms", "info", "train", "eval", "probe"):
+        result = agentgym(command, "--help")
+        assert result.exit_code == 0
+        assert "Usage" in result.stdout
+
+
+def test_algorithms_lists_names_and_the_settings_of_one(agentgym):
+    assert agentgym("algorithms").stdout.split() == ["ippo", "mappo", "ppo"]
+    settings = agentgym("algorithms", "mappo").stdout
+    assert "algorithm.critic=central" in settings
+    assert "algorithm.gamma=0.99" in settings
+
+
+def test_info_prints_what_belongs_into_a_bug_report(agentgym):
+    text = agentgym("info").stdout
+    for word in ("jax:", "devices:", "xla_flags:", "cpu_scheduler_flag:", "compilation_cache:"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gymnax/cartpol_ppo"], "did you mean gymnax/cartpole_ppo"),
+        (["none.yaml"], "config file none.yaml does not exist"),
+        (["gymnax/cartpole_ppo", "algorithm.learning_rte=1"], "did you mean learning_rate?"),
+        (["gymnax/cartpole_ppo", "algorithm.gamma=high"], "algorithm.gamma: must be a finite number, got 'high'"),
+        (["gymnax/cartpole_ppo", "algorithm.gamma"], "key=value"),
+        (["gymnax/cartpole_ppo", "env.id=gymnax/CartPoel-v1"], "gymnax/CartPole-v1"),
+        (["gymnax/cartpole_ppo", "algorithm.name=pppo"], "did you mean ppo"),
+        (["gymnax/cartpole_ppo", "network.name=mine"], "network.name"),
+        (["gymnax/cartpole_ppo", "algorithm.minibatches=3"], "3 does not divide .* 512"),
+        (["gymnax/cartpole_ppo", "train.calls=3"], "3 does not divide .* 98"),
+        (["gymnax/cartpole_ppo", "train.num_envs=0"], "train.num_envs: .* 0"),
+        (["gymnax/cartpole_ppo", "env.params.gravty=1"], "did you mean gravity?"),
+        (["gymnax/cartpole_ppo", "--seeds", "two"], "--seeds"),
+        (["gymnax/cartpole_ppo", "--seeds", "3,3"], "seeds: must differ, 3"),
+        (["gymnax/cartpole_ppo", "--import", "none.py"], "none.py does not exist"),
+        (["gymnax/cartpole_ppo", "--out", "/proc/run"], "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_line_on_stderr(agentgym, words, message):
+    result = agentgym("train", *words)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("agentgym: ")
+    assert re.search(message, line)
+    assert result.stdout == ""
+
+
+def test_an_existing_run_directory_is_refused(agentgym, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("")
+    result = agentgym("train", *TINY, "--seeds", 2, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "--overwrite" in result.stderr
+
+
+def test_a_failing_import_shows_its_own_traceback(agentgym, tmp_path):
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    result = agentgym("train", *TINY, "--import", "broken.py")
+    assert result.exit_code == 2
+    assert "ZeroDivisionError" in result.stderr
+    assert "broken.py failed" in result.stderr.splitlines()[-1]
+
+
+def test_only_runs_are_evaluated_and_only_algorithms_probed(agentgym, tmp_path):
+    assert "does not exist" in agentgym("eval", "none").stderr
+    assert "not a run directory" in agentgym("eval", tmp_path).stderr
+    (tmp_path / "empty.py").write_text("")
+    assert "registers no algorithm" in agentgym("probe", "empty.py").stderr
+    assert "did you mean ppo" in agentgym("probe", "ppoo").stderr
+
+
+def test_probe_judges_what_a_file_registers(agentgym, tmp_path, monkeypatch):
+    from agentgym_jax.algorithms import registry
+    from agentgym_jax.io import probing
+
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    monkeypatch.setattr(probing, "CHECKS", tuple(check for check in probing.CHECKS if check.probe == "constant"))
+    (tmp_path / "algorithm.py").write_text(MODULE.replace('agentgym_jax.register_environment("mine/policy", Policy)', ""))
+    result = agentgym("probe", "algorithm.py", "--steps", 256)  # too few to learn anything
+    assert result.exit_code == 1
+    (line,) = result.stdout.splitlines()
+    assert line.split()[:3] == ["mine", "constant", "wrong"]
+    assert "mean value" in line
+
+
+def test_from_the_command_line_to_a_run_directory_and_back(tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    words = [*TINY, "env=mine/policy", "algorithm.name=mine", "train.total_steps=64", "--seeds", "3,7", "--import", "mine.py"]
+    done = start("train", *words, cwd=tmp_path)
+    out, error = done.communicate(timeout=200)
+    assert done.returncode == 0, error
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("mine_cartpole_ppo-")
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["seeds"] == [3, 7]
+    assert summary["algorithm"] == "mine"
+    assert "64/64 steps" in error
+    assert "2 cpu devices" in error or os.cpu_count() == 1
+    assert "IQM" in out
+    done = start("eval", folder, "--import", "mine.py", cwd=tmp_path)
+    out, error = done.communicate(timeout=200)
+    assert done.returncode == 0, error
+    assert "equal to the recorded evaluation at 64 steps, to the bit" in out
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_with_its_exit_code_and_readable_records(tmp_path, signum, code):
+    done = start("train", *TINY, "train.total_steps=1e9", "eval.points=20000", "--out", "run", cwd=tmp_path)
+    records = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 150
+    while time.monotonic() < deadline and not (records.exists() and records.stat().st_size):
+        time.sleep(0.1)
+    time.sleep(0.3)
+    done.send_signal(signum)
+    _, error = done.communicate(timeout=60)
+    assert done.returncode == code
+    assert f"stopped by {signum.name}" in error.splitlines()[-1]
+    assert "Traceback" not in error
+    assert all(json.loads(line)["step"] for line in records.read_text().splitlines())
