@@ -10,7 +10,9 @@ import jax.numpy as jnp
 def _three_orthogonal(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.float32) -> jax.Array:
     """An orthogonal matrix of gain 1 for each of the three gates, side by side: [H, 3 H]."""
     square, init = (shape[0], shape[0]), nn.initializers.orthogonal(1.0)
-    return jax.vmap(lambda k: init(k, square, dtype), out_axes=1)(jax.random.split(key, 3)).reshape(shape)
+    # One after another: two virtual CPU devices that factorise a batch of matrices wait for each other for ever.
+    gates = jax.lax.map(lambda k: init(k, square, dtype), jax.random.split(key, 3))
+    return jnp.swapaxes(gates, 0, 1).reshape(shape)
 
 
 class GRU(nn.Module):

@@ -22,7 +22,8 @@ def per_agent(model: Model, num_agents: int) -> Model:
         return jax.tree.map(lambda x: x[:, :, 0], results)
 
     return Model(
-        init=lambda key: jax.vmap(model.init)(jax.random.split(key, num_agents)),
+        # Not vmapped: two virtual CPU devices that factorise a batch of matrices wait for each other for ever.
+        init=lambda key: jax.lax.map(model.init, jax.random.split(key, num_agents)),
         carry=model.carry,
         apply=jax.vmap(one, in_axes=(0, 1, 2, 2), out_axes=2),
     )

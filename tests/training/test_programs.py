@@ -24,17 +24,26 @@ LOOPS = {
 }
 
 
-def primitives(jaxpr):
-    """The names of all primitives in a jaxpr, those of its inner programs included."""
+def equations(jaxpr):
+    """All equations of a jaxpr, those of its inner programs included."""
     if isinstance(jaxpr, core.ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
-    names = set()
     for equation in jaxpr.eqns:
-        names.add(equation.primitive.name)
+        yield equation
         for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: isinstance(x, core.Jaxpr | core.ClosedJaxpr)):
             if isinstance(inner, core.Jaxpr | core.ClosedJaxpr):
-                names |= primitives(inner)
-    return names
+                yield from equations(inner)
+
+
+def primitives(jaxpr):
+    """The names of all primitives in a jaxpr."""
+    return {equation.primitive.name for equation in equations(jaxpr)}
+
+
+def factorisations(jaxpr):
+    """The rank of every matrix, or batch of matrices, that LAPACK factorises."""
+    names = ("qr", "geqrf", "householder_product", "cholesky", "lu", "eigh", "svd")
+    return [equation.invars[0].aval.ndim for equation in equations(jaxpr) if equation.primitive.name in names]
 
 
 def host_trips(names):
@@ -76,3 +85,14 @@ def test_a_program_moves_nothing_between_host_and_device():
     with jax.transfer_guard("disallow"):
         state, _ = advance(init(key, numbers), numbers, now)
         jax.block_until_ready(evaluate(state, numbers, number))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_init_factorises_one_matrix_at_a_time(name):
+    """Batched QR on two virtual CPU devices deadlocks in jaxlib: each device blocks a thread of the pool that both need."""
+    found = factorisations(jax.make_jaxpr(small_loop(**LOOPS[name]).init)(jax.random.key(0), hyper()))
+    assert found and max(found) == 2
+
+
+def test_a_batched_factorisation_would_be_found():
+    assert max(factorisations(jax.make_jaxpr(jax.vmap(jnp.linalg.qr))(jnp.ones((3, 2, 2))))) == 3
