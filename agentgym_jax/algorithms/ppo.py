@@ -21,6 +21,7 @@ loss sees what the policy saw.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,16 +82,31 @@ class PPOConfig:
 class PPOHyper:
     """What is only a number: traced, so sweeping it compiles nothing. Each may be a schedule."""
 
-    learning_rate: Any = 2.5e-4  # > 0 (PureJaxRL)
+    learning_rate: Any = 2.5e-4  # ≥ 0 (PureJaxRL)
     gamma: Any = 0.99  # discount, 0 … 1
     gae_lambda: Any = 0.95  # trace decay of GAE, 0 … 1
-    clip: Any = 0.2  # ε of ratio and value, > 0
+    clip: Any = 0.2  # ε of ratio and value, ≥ 0
     entropy: Any = 0.01  # weight of the entropy bonus, ≥ 0
     value: Any = 0.5  # weight of the value loss, ≥ 0
     max_grad_norm: Any = 0.5  # global gradient norm, ≥ 0
     optimiser_epsilon: Any = 1e-5  # of adam, adamw, radam and rmsprop
     weight_decay: Any = 1e-4  # of adamw
     momentum: Any = 0.9  # of sgd, 0 … 1
+
+
+# What each number may be, ends included; checked before anything compiles, never inside a program.
+RANGES = {
+    "learning_rate": (0.0, math.inf),
+    "gamma": (0.0, 1.0),
+    "gae_lambda": (0.0, 1.0),
+    "clip": (0.0, math.inf),
+    "entropy": (0.0, math.inf),
+    "value": (0.0, math.inf),
+    "max_grad_norm": (0.0, math.inf),
+    "optimiser_epsilon": (0.0, math.inf),
+    "weight_decay": (0.0, math.inf),
+    "momentum": (0.0, 1.0),
+}
 
 
 @struct.dataclass

@@ -17,9 +17,10 @@ class Entry(NamedTuple):
     networks: Callable[..., dict[str, Any]]  # (network config, spec, config) -> {role: Model}
     make: Callable[..., Any]  # (spec, config, models, sizes, across) -> Algorithm
     defaults: Mapping[str, Any] = {}  # values of `config` that this name presets
+    ranges: Mapping[str, tuple[float, float]] = {}  # of `hyper`, ends included; a number without one may be any
 
 
-_PPO = Entry(ppo.PPOConfig, ppo.PPOHyper, ppo.networks, ppo.make)
+_PPO = Entry(ppo.PPOConfig, ppo.PPOHyper, ppo.networks, ppo.make, ranges=ppo.RANGES)
 _ENTRIES: dict[str, Entry] = {
     "ppo": _PPO,
     "ippo": _PPO,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,6 +57,20 @@ def as_number(field: str, value: Any) -> Any:
     if isinstance(value, Schedule):
         return float_leaves(value)
     return check.number(field, value)
+
+
+def check_ranges(hyper: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Refuses a number, or an end of a schedule, that lies outside its range; `over` and `warmup` are parts of a run."""
+    for field in dataclasses.fields(hyper):
+        value, (low, high) = getattr(hyper, field.name), ranges.get(field.name, (-math.inf, math.inf))
+        name, parts = f"algorithm.{field.name}", {"": (value, low, high)}
+        if isinstance(value, Schedule):
+            parts = {".start": (value.start, low, high), ".end": (value.end, low, high)}
+            parts |= {".over": (value.over, 0.0, 1.0), ".warmup": (value.warmup, 0.0, 1.0)}
+        for part, (number, least, most) in parts.items():
+            if not least <= number <= most:
+                bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+                raise ConfigError(f"{name}{part}: must be {bounds}, got {number:g}")
 
 
 def from_number(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.checks import ConfigError, check_choice, check_divides
 from agentgym_jax.io import check, sweep
-from agentgym_jax.io.algorithm_section import default_settings, float_leaves, name_of
+from agentgym_jax.io.algorithm_section import check_ranges, default_settings, float_leaves, name_of
 from agentgym_jax.io.frozen import FrozenMap, freeze
 from agentgym_jax.io.seeds import as_seeds
 from agentgym_jax.models.networks import NetworkConfig
@@ -22,6 +22,7 @@ from envs_jax import registry
 from envs_jax.core import Env
 
 _MOST_CALLS = 32
+_MOST_ITERATIONS = 2**27 - 1  # gradient steps are counted in int32, and an iteration may have many
 
 
 def _set(config: Any, **values: Any) -> None:
@@ -141,6 +142,11 @@ class Experiment:
         for field, kind in (("train", TrainConfig), ("eval", EvalConfig), ("log", LogConfig)):
             check.instance(field, getattr(self, field), kind)
         _set(self, seeds=as_seeds(self.seeds), sweep=sweep.checked(self.sweep, self.hyper, self.algorithm))
+        for point in self.points:
+            check_ranges(sweep.at_point(self.hyper, point), get_algorithm(name).ranges)
+        if self.iterations > _MOST_ITERATIONS:
+            most = _MOST_ITERATIONS * self.train.num_envs * self.train.rollout_length
+            raise ConfigError(f"train.total_steps: must be at most {most:,} with these sizes, got {self.train.total_steps:,}")
         self.calls  # noqa: B018  a number of calls that does not divide is refused here
 
     @property
