@@ -16,7 +16,7 @@ _HOMES = {
     "envs_jax.registry": ("ids", "make", "register", "reset_mode", "resolve", "suite"),
     "envs_jax.core": ("Env", "EnvSpec", "Group", "TimeStep"),
     "envs_jax.spaces": ("Box", "Discrete", "MultiDiscrete"),
-    "envs_jax.vector": ("Vector", "random_policy", "rollout", "vector"),
+    "envs_jax.vectorise": ("Vector", "random_policy", "rollout", "vector"),
     "envs_jax.wrappers": ("Wrapper", "apply_wrappers"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -105,7 +105,6 @@ def run_gate(name: str) -> bool:
     import agentgym_jax
 
     agentgym_jax.use_cores()
-    from agentgym_jax.io.provenance import provenance
 
     gate = GATES[name]
     experiment = agentgym_jax.load_experiment(gate.config, overrides=list(gate.overrides))
@@ -131,12 +130,21 @@ def run_gate(name: str) -> bool:
         "absolute_per_seed": summary["absolute"]["return"]["per_seed"],
         "compiles": summary["compiles"],
         "seconds": {"all": seconds, **{k: summary[f"{k}_seconds"] for k in ("compile", "train", "evaluation")}},
-        "provenance": provenance(experiment.seeds),
+        "provenance": _provenance(),
     }
     if gate.beats_random:
         bounds = {"mean": float(random.mean()), "upper_95": _upper_bound(random), "p95": float(np.percentile(random, 95))}
         record["random"] = {"episodes": len(random), **bounds}
     return _write(name, record)
+
+
+def _provenance() -> dict[str, Any]:
+    """Versions, devices and revision; without what tells of one person's machine."""
+    from agentgym_jax.io.provenance import provenance
+
+    known = provenance(())
+    machine = {name: known["machine"][name] for name in ("backend", "devices", "cores", "xla_flags")}
+    return {"started": known["started"], "versions": known["versions"], "machine": machine, "git": known["git"]}
 
 
 def _random_returns(assembly: Any) -> np.ndarray:
@@ -161,8 +169,6 @@ def _write(name: str, record: dict[str, Any]) -> bool:
 
 def run_hang_guard() -> bool:
     """Twenty processes for each mode and size of a population, twenty calls each; one that does not end is a hang."""
-    from agentgym_jax.io.provenance import provenance
-
     begun, rows = time.perf_counter(), []
     for mode, devices in (("map", 2), ("vmap", 1)):
         for members in (2, 16):
@@ -180,7 +186,7 @@ def run_hang_guard() -> bool:
         "command": f"make gates ONLY={HANG}",
         "rows": rows,
         "seconds": {"all": time.perf_counter() - begun},
-        "provenance": provenance(()),
+        "provenance": _provenance(),
     }
     return _write(HANG, record)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,7 @@ def plot(run: Run) -> Figure:
     from matplotlib.figure import Figure
 
     panels = _panels(run)
-    figure = Figure(figsize=(5.5 * len(panels), 4.2), layout="constrained")
+    figure = _shown_in_notebooks(Figure)(figsize=(5.5 * len(panels), 4.2), layout="constrained")
     for axes, (title, x, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for index, point in enumerate(run.experiment.points):
             label = ", ".join(f"{key.rpartition('.')[2]} {value:g}" for key, value in point.items()) or "IQM"
@@ -143,6 +144,17 @@ def plot(run: Run) -> Figure:
     figure.axes[0].legend(fontsize="small")
     figure.suptitle(f"{env_name(run.experiment.env.id)}   {run.experiment.name}   seeds: {len(run.experiment.seeds)}")
     return figure
+
+
+def _shown_in_notebooks(figure_class: type) -> type:
+    """A figure made without pyplot, so that nothing of it stays open, has no picture in a notebook by itself."""
+
+    def png(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=90)
+        return buffer.getvalue()
+
+    return type("Curve", (figure_class,), {"_repr_png_": png})
 
 
 def _panels(run: Run) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -189,9 +201,10 @@ def show(summary: Mapping[str, Any], directory: Any = None) -> None:
     console.print(result_table(summary, title))
     if "sweep" in summary:
         console.print(sweep_table(summary))
+    members = len(summary["seeds"]) * len(summary.get("sweep", [None]))
     lines = [
         *_MEANINGS,
-        f"{len(summary['seeds'])} seeds × {summary['total_steps']:,} steps in {summary['train_seconds']:.1f} s of training"
+        f"{members} members × {summary['total_steps']:,} steps in {summary['train_seconds']:.1f} s of training"
         f" ({summary['steps_per_second']:,.0f} steps/s over all), {summary['evaluation_seconds']:.1f} s of evaluation,"
         f" {summary['compile_seconds']:.1f} s of compilation ({summary['compiles']} trace)",
     ]

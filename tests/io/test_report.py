@@ -79,6 +79,8 @@ def test_the_curve_has_a_line_a_seed_the_iqm_and_a_band_in_environment_steps(tmp
     figure.savefig(tmp_path / "curve.png")
     with Image.open(tmp_path / "curve.png") as image:
         assert image.width > 800
+    with Image.open(io.BytesIO(figure._repr_png_())) as shown_in_a_notebook:
+        assert shown_in_a_notebook.width > 800
 
 
 def test_one_point_and_a_sweep_can_be_drawn_too(tmp_path):

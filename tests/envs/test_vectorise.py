@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from envs_jax.probes import make
-from envs_jax.vector import random_policy, rollout, vector
+from envs_jax.vectorise import random_policy, rollout, vector
 from envs_jax.wrappers import TimeLimit
 
 from .stubs import Counter, Deaths
