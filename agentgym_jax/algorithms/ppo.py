@@ -218,7 +218,7 @@ class PPO:
             action_mask=steps.action_mask,
             sample=self._sample(steps),
             log_prob=steps.extras["log_prob"],
-            old_value=self._chosen(values, self._sample(steps)),
+            old_value=self._chosen(outputs.value, self._sample(steps)),  # a row's own: the loss compares it with itself
             advantage=advantage,
             target=target,
             weight=jnp.where(steps.alive, 1.0, 0.0),

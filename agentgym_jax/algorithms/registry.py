@@ -29,13 +29,13 @@ _ENTRIES: dict[str, Entry] = {
 
 
 def algorithm_names() -> list[str]:
-    """All registered names."""
-    return sorted(_ENTRIES)
+    """All names in the order of their registration."""
+    return list(_ENTRIES)
 
 
 def get_algorithm(name: str) -> Entry:
     """The entry of a name; ValueError with the nearest names where there is none."""
-    if name not in _ENTRIES:
+    if not isinstance(name, str) or name not in _ENTRIES:
         raise unknown("algorithm", name, algorithm_names(), "(`agentgym algorithms` lists them; register_algorithm adds one)")
     return _ENTRIES[name]
 

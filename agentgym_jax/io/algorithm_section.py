@@ -24,9 +24,14 @@ def name_of(algorithm: Any, name: str = "") -> tuple[str, Any]:
         return algorithm, None
     if name:
         return name, check.instance("algorithm", algorithm, get_algorithm(name).config)
-    for known in algorithm_names():
-        if type(algorithm) is get_algorithm(known).config:
-            return known, algorithm
+    entries = {known: get_algorithm(known) for known in algorithm_names()}
+    fitting = {
+        known: len(entry.defaults)
+        for known, entry in entries.items()
+        if type(algorithm) is entry.config and all(getattr(algorithm, k, v) == v for k, v in entry.defaults.items())
+    }
+    if fitting:
+        return max(fitting, key=fitting.__getitem__), algorithm  # the most specific; of equals the first registered
     raise ConfigError(
         f"algorithm: must be one of {', '.join(algorithm_names())}, or the config object of one, got {algorithm!r};"
         " register your own with agentgym_jax.register_algorithm"
@@ -67,6 +72,8 @@ def check_ranges(hyper: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
         if isinstance(value, Schedule):
             parts = {".start": (value.start, low, high), ".end": (value.end, low, high)}
             parts |= {".over": (value.over, 0.0, 1.0), ".warmup": (value.warmup, 0.0, 1.0)}
+            if value.kind != "constant" and value.warmup > 0 and value.over <= value.warmup:
+                raise ConfigError(f"{name}.over: must exceed warmup = {value.warmup:g}, which it includes, got {value.over:g}")
         for part, (number, least, most) in parts.items():
             if not least <= number <= most:
                 bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"

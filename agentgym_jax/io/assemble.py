@@ -113,6 +113,7 @@ def env_params(env: Env, changes: Mapping[str, Any]) -> Any:
         fields = {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
     else:
         fields = params._asdict() if hasattr(params, "_asdict") else {}
+    fields = {name: default for name, default in fields.items() if default is not None}  # what the constructor takes instead
     check.known_keys("env.params", changes, fields)
     new = {name: _like(f"env.params.{name}", value, fields[name]) for name, value in changes.items()}
     return {**params, **new} if isinstance(params, Mapping) else type(params)(**{**fields, **new})

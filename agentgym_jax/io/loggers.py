@@ -111,7 +111,7 @@ class WeightsAndBiases:
 
 def label(member: Mapping[str, Any]) -> str:
     """A member's name in files: `seed-3_learning_rate-0.001`."""
-    return "_".join(f"{key.rpartition('.')[2]}-{value:g}" for key, value in member.items())
+    return "_".join(f"{key.rpartition('.')[2]}-{value}" for key, value in member.items())
 
 
 def call_means(curves: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -57,6 +57,9 @@ class Session:
             except Interrupted as stop:
                 self._stopped(stop)
                 raise
+            except BaseException:
+                self._close()  # what is being written is waited for, and its own failure told
+                raise
             finally:
                 self.reporter.close()
             run = dataclasses.replace(run, summary=report.summarise(run))

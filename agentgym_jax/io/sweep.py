@@ -32,6 +32,9 @@ def checked(sweep: Any, hyper: Any, config: Any) -> FrozenMap:
             check.known_keys(f"sweep.{_SECTION}{name}", [part], _SCHEDULE_NUMBERS)
             if not isinstance(getattr(hyper, name), Schedule):
                 raise ConfigError(f"sweep.{key}: {_SECTION}{name} is a plain number; sweep {_SECTION}{name} itself")
+        elif isinstance(getattr(hyper, name), Schedule):
+            parts = ", ".join(f"{key}.{number}" for number in _SCHEDULE_NUMBERS)
+            raise ConfigError(f"sweep.{key}: {key} is a schedule, which a number would replace; sweep one of {parts}")
         if not isinstance(values, list | tuple) or not values:
             raise ConfigError(f"sweep.{key} must be a list of numbers, got {values!r}")
         result[key] = tuple(check.number(f"sweep.{key}", value) for value in values)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 _MAX_STRIDES = 4096  # how many strides to choose from; more do not mix better
+_SHORTEST_REACH = 16  # the largest stride must be at least this part of n; that holds up to about 185,000 rows
 _MIN_STRIDES = 8  # below this an affine shuffle has too few outcomes, and an exact one is cheap
 
 
@@ -24,10 +25,10 @@ def affine_permutation(key: jax.Array, n: int) -> jax.Array:
     """A random permutation i -> (a·i + b) mod n, int32 [n]: no sort, so far cheaper than an exact shuffle.
 
     Every element is equally likely at every place; pairs are not independent. Falls back to an exact shuffle where n has
-    too few strides.
+    too few strides, or is so large that a·(n − 1) inside int32 leaves only short ones, which would hardly mix.
     """
     choices = strides(n)
-    if len(choices) < _MIN_STRIDES:
+    if len(choices) < _MIN_STRIDES or choices[-1] < n // _SHORTEST_REACH:
         return jax.random.permutation(key, n).astype(jnp.int32)
     key_stride, key_shift = jax.random.split(key)
     stride = jnp.asarray(choices)[jax.random.randint(key_stride, (), 0, len(choices))]

@@ -17,7 +17,7 @@ UNITS = ("step", "iteration")
 
 @struct.dataclass
 class Schedule:
-    """From `start` to `end` over the fraction `over` of the run, after rising from 0 to `start` over the fraction `warmup`.
+    """From `start` to `end`, reached where the fraction `over` of the run is done, after a rise from 0 over the part `warmup`.
 
     `kind` constant stays at `start`. `per` matters for a learning rate alone: `step` moves it with every gradient step,
     `iteration` holds it during an iteration, which is the staircase of PureJaxRL.

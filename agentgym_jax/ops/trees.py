@@ -12,9 +12,6 @@ def select(condition: jax.Array, on_true: Any, on_false: Any) -> Any:
     """Leafwise `where` with a condition on the leading axes: bool [N] picks whole rows of leaves [N, ...]."""
 
     def pick(x: jax.Array, y: jax.Array) -> jax.Array:
-        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-            shaped = condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim))
-            return jnp.where(shaped, x, y)
         return jnp.where(condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim)), x, y)
 
     return jax.tree.map(pick, on_true, on_false)

@@ -28,7 +28,7 @@ class Start(NamedTuple):
 
 
 class Resets(NamedTuple):
-    """prepare(tasks, key) -> per-step inputs [T, ...] and what all steps share; start(shared, inputs) -> Start [N]."""
+    """prepare(tasks, key) -> per-step inputs [T, ...] and what all steps share; start(tasks, shared, inputs) -> Start [N]."""
 
     prepare: Callable[[Any, jax.Array], tuple[Any, Any]]
     start: Callable[[Any, Any, Any], Start]

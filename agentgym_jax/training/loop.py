@@ -18,6 +18,7 @@ from agentgym_jax.training.evaluate import play
 from agentgym_jax.types import Best, Clock, Sizes, TrainState
 from envs_jax.core import Env
 
+_EVALUATION = 0x6576616C  # sets the keys of evaluation apart from those of training
 Evaluation = dict[str, dict[str, jax.Array]]
 
 
@@ -34,7 +35,7 @@ class Plan:
     episodes: int  # E, in one evaluation
     cap: int  # the most steps of an evaluation episode
     seed: int  # of evaluation: the same starts for every member, at every point
-    absolute: int = 10  # times E episodes of the best policy at the end; 0 leaves them out
+    absolute: int = 10  # times E episodes of the best policy at the end, ≥ 1
 
     @property
     def iterations_per_call(self) -> int:
@@ -144,7 +145,8 @@ def _evaluate(
 ) -> tuple[TrainState, Evaluation]:
     absolute = round > 0
     learner = select(absolute, state.best.learner, state.learner)
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(plan.seed), round))
+    root = jax.random.fold_in(jax.random.key(plan.seed), _EVALUATION)  # no key of a member with the same seed
+    keys = jax.random.split(jax.random.fold_in(root, round))
     caps = jnp.stack([jnp.int32(plan.cap), jnp.where(absolute, 0, plan.cap)])
 
     def one(_, inputs):

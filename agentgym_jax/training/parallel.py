@@ -32,8 +32,10 @@ class Population:
         """`devices`: at most this many are used, one member or more on each; default all local ones."""
         devices = list(devices or jax.local_devices())
         self.loop, self.size = loop, size
+        self.mode = resolve_mode(mode, devices[0].platform)
+        if self.mode == "vmap" and devices[0].platform == "cpu":
+            devices = devices[:1]  # vmapped training on several virtual CPU devices can hang whatever the flags
         self.devices = devices[: max(1, min(len(devices), size))]
-        self.mode = resolve_mode(mode, self.devices[0].platform)
         self.rows = -(-size // len(self.devices))
         self._programs: dict[str, Callable[..., Any]] = {}
 

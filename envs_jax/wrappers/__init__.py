@@ -34,6 +34,8 @@ def apply_wrappers(env: Env, wrappers: Iterable[str | Mapping[str, Any]]) -> Env
     an unknown wrapper or argument, and for a wrapper that does not suit the environment.
     """
     for entry in wrappers:
+        if not isinstance(entry, str | Mapping):
+            raise ValueError(f"a wrapper is a name or a mapping with `name` and its arguments, got {entry!r}")
         arguments = {"name": entry} if isinstance(entry, str) else dict(entry)
         name = arguments.pop("name", None)
         if name not in WRAPPERS:

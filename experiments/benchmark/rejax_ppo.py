@@ -17,7 +17,7 @@ from pathlib import Path
 
 STEPS, ENVS, LENGTH, EPOCHS, MINIBATCHES = 501_760, 4, 128, 4, 4
 REQUIREMENTS = ["rejax==0.1.3", "gymnax<1", "jax==0.10.2", "jaxlib==0.10.2"]
-REPEATS = 2  # timed runs of one process; the faster counts
+REPEATS = 1  # timed runs of one process; of all runs of a side the fastest counts
 
 
 def report(compile_seconds: float, seconds: list[float], members: int) -> None:

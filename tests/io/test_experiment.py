@@ -44,7 +44,7 @@ def test_no_file_is_needed_and_equal_settings_are_equal():
     second = experiment(algorithm=PPOConfig(epochs=2), hyper=PPOHyper(gamma=0.5), seeds=(3, 7))
     assert first == second
     assert hash(first) == hash(second)
-    assert first.name == "ippo"  # the first registered name of this config
+    assert first.name == "ppo"  # the first registered name of this config
     assert first.hyper.gamma == 0.5
     assert isinstance(first.hyper.gamma, float)
     assert dataclasses.replace(first, algorithm="mappo").algorithm.critic == "central"
@@ -86,6 +86,12 @@ def test_an_environment_object_needs_no_id():
         (lambda: experiment(hyper=PPOHyper(entropy=Schedule(0.1, -1.0))), "algorithm.entropy.end: must be at least 0"),
         (lambda: experiment(hyper=PPOHyper(clip=Schedule(0.1, warmup=2.0))), "algorithm.clip.warmup: must be between 0 and 1"),
         (lambda: experiment(sweep={"algorithm.gamma": [0.9, 2.0]}), "algorithm.gamma: must be between 0 and 1, got 2"),
+        (lambda: experiment(hyper=PPOHyper(clip=Schedule(0.1, over=0.1, warmup=0.2))), "algorithm.clip.over: must exceed"),
+        (
+            lambda: experiment(hyper=PPOHyper(gamma=Schedule(0.9, 0.99)), sweep={"algorithm.gamma": [0.9]}),
+            "sweep.algorithm.gamma: .* is a schedule.*algorithm.gamma.start",
+        ),
+        (lambda: experiment(algorithm=["ppo"]), "algorithm: must be one of"),
         (lambda: experiment(train=TrainConfig(total_steps=10**15)), "train.total_steps: must be at most"),
         (lambda: experiment(seeds=0), "seeds: must be a whole number of at least 1, got 0"),
         (lambda: experiment(seeds=[]), "seeds: at least one"),
@@ -144,3 +150,8 @@ def test_frozen_settings_come_back_as_they_were():
     assert hash(frozen) == hash(FrozenMap(settings))
     assert thaw(frozen) == settings
     assert frozen == FrozenMap(settings)
+
+
+def test_a_config_object_gets_the_name_that_fits_it_best():
+    assert experiment(algorithm=PPOConfig()).name == "ppo"
+    assert experiment(algorithm=PPOConfig(critic="central")).name == "mappo"

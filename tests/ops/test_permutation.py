@@ -68,3 +68,11 @@ def test_neighbours_do_not_stay_together():
     quarters = places // (n // 4)
     together = np.mean(quarters[:, 1:] == quarters[:, :-1])
     assert abs(together - 0.25) < 0.05
+
+
+def test_where_only_short_strides_are_left_the_shuffle_is_exact():
+    """A stride shorter than the number of minibatches would make each of them a slice of the rollout."""
+    n, minibatches = 2**21, 32
+    first = np.asarray(affine_permutation(jax.random.key(0), n))[: n // minibatches]
+    counts = np.histogram(first, bins=minibatches, range=(0, n))[0]
+    np.testing.assert_allclose(counts, n / minibatches**2, rtol=0.2)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from agentgym_jax.training.loop import _EVALUATION
 from envs_jax.core import Box, Discrete, Env, EnvSpec, TimeStep
 
 from .support import assert_same_bits, hyper, quick, raw, small_loop
@@ -158,3 +159,11 @@ def test_absolute_rounds_of_a_run_that_was_never_evaluated_play_the_first_policy
     state = state.replace(best=dataclasses.replace(state.best, learner=state.learner))
     _, results = evaluate(bent(state, 0), hyper(), jnp.int32(1))
     assert np.all(raw(results["greedy"]["return"]) == 1.0)
+
+
+def test_no_key_of_evaluation_is_a_members_own():
+    seed, rounds = 0, 12
+    member = jax.random.key_data(jax.random.split(jax.random.key(seed), rounds))
+    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
+    own = jax.random.key_data(jax.vmap(lambda number: jax.random.fold_in(root, number))(jnp.arange(rounds)))
+    assert not {tuple(key) for key in np.asarray(member)} & {tuple(key) for key in np.asarray(own)}
