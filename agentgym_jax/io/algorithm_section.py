@@ -72,12 +72,12 @@ def check_ranges(hyper: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
         if isinstance(value, Schedule):
             parts = {".start": (value.start, low, high), ".end": (value.end, low, high)}
             parts |= {".over": (value.over, 0.0, 1.0), ".warmup": (value.warmup, 0.0, 1.0)}
-            if value.kind != "constant" and value.warmup > 0 and value.over <= value.warmup:
-                raise ConfigError(f"{name}.over: must exceed warmup = {value.warmup:g}, which it includes, got {value.over:g}")
         for part, (number, least, most) in parts.items():
             if not least <= number <= most:
                 bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
                 raise ConfigError(f"{name}{part}: must be {bounds}, got {number:g}")
+        if isinstance(value, Schedule) and value.kind != "constant" and 0 < value.warmup >= value.over:
+            raise ConfigError(f"{name}.over: must exceed warmup = {value.warmup:g}, which it includes, got {value.over:g}")
 
 
 def from_number(value: Any) -> Any:

@@ -66,7 +66,7 @@ def test_help_on_everything(agentgym):
 
 
 def test_algorithms_lists_names_and_the_settings_of_one(agentgym):
-    assert agentgym("algorithms").stdout.split() == ["ippo", "mappo", "ppo"]
+    assert agentgym("algorithms").stdout.split() == ["ppo", "ippo", "mappo"]
     settings = agentgym("algorithms", "mappo").stdout
     assert "algorithm.critic=central" in settings
     assert "algorithm.gamma=0.99" in settings
