@@ -47,7 +47,7 @@ def import_files(files: list[Path] | None) -> None:
         sys.path.insert(0, str(file.resolve().parent))
         try:
             spec.loader.exec_module(module)
-        except Exception:
+        except (Exception, SystemExit):
             traceback.print_exc()
             raise ConfigError(f"--import: {file} failed, see above") from None
         finally:

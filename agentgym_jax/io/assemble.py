@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -104,7 +105,7 @@ def with_agent_axis(env: Env) -> Env:
 
 def env_params(env: Env, changes: Mapping[str, Any]) -> Any:
     """`env.default_params` with these numbers changed, each in the dtype and shape that it has there."""
-    params = env.default_params
+    params: Any = env.default_params
     if not changes:
         return params
     if isinstance(params, Mapping):
@@ -116,7 +117,9 @@ def env_params(env: Env, changes: Mapping[str, Any]) -> Any:
     fields = {name: default for name, default in fields.items() if default is not None}  # what the constructor takes instead
     check.known_keys("env.params", changes, fields)
     new = {name: _like(f"env.params.{name}", value, fields[name]) for name, value in changes.items()}
-    return {**params, **new} if isinstance(params, Mapping) else type(params)(**{**fields, **new})
+    if isinstance(params, Mapping):
+        return {**params, **new}
+    return (params._replace if hasattr(params, "_replace") else functools.partial(dataclasses.replace, params))(**new)
 
 
 def _like(field: str, value: Any, default: Any) -> jax.Array:

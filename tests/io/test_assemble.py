@@ -74,6 +74,13 @@ def test_environment_numbers_keep_their_dtype():
     assert env_params(env, {}) is env.default_params
 
 
+def test_a_changed_number_of_the_environment_can_be_played():
+    env = make("gymnax/CartPole-v1")
+    params = env_params(env, {"gravity": 1.5})
+    assert params.gravity == 1.5
+    jax.eval_shape(lambda key: env.transition(key, *env.reset(key, params)[:1], jnp.int32(0), params), jax.random.key(0))
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
