@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -119,7 +118,8 @@ def env_params(env: Env, changes: Mapping[str, Any]) -> Any:
     new = {name: _like(f"env.params.{name}", value, fields[name]) for name, value in changes.items()}
     if isinstance(params, Mapping):
         return {**params, **new}
-    return (params._replace if hasattr(params, "_replace") else functools.partial(dataclasses.replace, params))(**new)
+    replace: Any = getattr(type(params), "_replace", dataclasses.replace)
+    return replace(params, **new)
 
 
 def _like(field: str, value: Any, default: Any) -> jax.Array:
