@@ -32,5 +32,5 @@ def main() -> None:
     """Runs the command line of this process and ends it with the command's exit code."""
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        sys.exit(getattr(stop, "exit_code", 130))

@@ -56,7 +56,6 @@ class Signals:
             raise Interrupted(self._pending)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if self._shields:
-            self._pending = signum
-        else:
+        self._pending = signum  # told again by the next shield where Python swallows it, as in a callback of its collector
+        if not self._shields:
             raise Interrupted(signum)

@@ -72,7 +72,7 @@ class Verdict:
     """The outcome of one probe."""
 
     probe: str
-    state: str  # right, wrong, or not run
+    state: str  # right, wrong, unjudged, or not run
     text: str
 
 
@@ -115,7 +115,9 @@ def judge(check: Check, run: Run) -> Verdict:
         value = _mean_at_end(run.curves["value_mean"])
         good &= abs(value - check.value) <= check.tolerance * max(1.0, abs(check.value))
         said.append(f"mean value {value:.3g} (right: {check.value:.3g})")
-    text = ", ".join(said) or f"nothing to compare; greedy return {found:.3g}"
+    if not said:
+        return Verdict(check.probe, "unjudged", f"nothing to compare: log `value_mean` in `learn`; greedy return {found:.3g}")
+    text = ", ".join(said)
     return Verdict(check.probe, "right" if good else "wrong", text if good else f"{text}: {check.meaning}")
 
 

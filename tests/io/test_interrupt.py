@@ -1,3 +1,4 @@
+import contextlib
 import signal
 
 import pytest
@@ -23,3 +24,11 @@ def test_a_shield_is_finished_first():
             done.append("written")
         done.append("not reached")
     assert done == ["written"]
+
+
+def test_a_signal_that_was_swallowed_is_told_by_the_next_shield():
+    with pytest.raises(Interrupted, match="SIGINT"), Signals() as signals:
+        with contextlib.suppress(Interrupted):  # as Python does with what a callback of its collector raises
+            signal.raise_signal(signal.SIGINT)
+        with signals.shield():
+            pass

@@ -41,5 +41,12 @@ def test_values_and_returns_are_judged_in_words(probe, greedy, value, state):
     assert (check(probe).meaning in verdict.text) == (state == "wrong")
 
 
+def test_what_was_not_compared_is_not_called_right():
+    run = outcome(1.0, 1.0)
+    del run.curves["value_mean"]
+    verdict = judge(check("constant"), run)
+    assert verdict.state == "unjudged" and "value_mean" in verdict.text
+
+
 def test_numbers_that_are_not_finite_are_said_so():
     assert "finite" in judge(check("policy"), outcome(1.0, 1.0, diverged=1.0)).text
