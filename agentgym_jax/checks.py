@@ -22,9 +22,17 @@ def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def check_whole(field: str, value: Any, least: int = 1) -> None:
-    """`value` is a whole number of at least `least`, else a `ConfigError`."""
+    """`value` is a whole number of at least `least` that an int64 holds, else a `ConfigError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigError(f"{field}: must be a whole number of at least {least}, got {value!r}")
+    if value >= 2**63:
+        raise ConfigError(f"{field}: must be below 2^63, got {value:.3g}")
+
+
+def check_size(field: str, value: int) -> None:
+    """A size of an array, or of several together, stays inside int32, else a `ConfigError`."""
+    if value >= 2**31:
+        raise ConfigError(f"{field}: must be below 2^31 = 2,147,483,648, got {value:,}")
 
 
 def check_flag(field: str, value: Any) -> None:

@@ -33,7 +33,7 @@ from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.advantages import ADVANTAGES, Advantages
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.algorithms.normalise import normalised
-from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_whole
+from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_size, check_whole
 from agentgym_jax.memory.latest import latest
 from agentgym_jax.models.actor_critic import Outputs, central_values, local_values, separate, shared
 from agentgym_jax.models.base import Model, apply_next, apply_once, is_recurrent
@@ -317,6 +317,7 @@ def _shuffles_environments(config: PPOConfig, model: Model, sizes: Sizes) -> boo
     if not by_environment:
         rows = ("train.num_envs · train.rollout_length", sizes.num_envs * sizes.rollout_length)
     check_divides("algorithm.minibatches", config.minibatches, *rows)
+    check_size(f"algorithm.epochs · {rows[0]}", config.epochs * rows[1])
     return by_environment
 
 

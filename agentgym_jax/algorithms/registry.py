@@ -42,6 +42,8 @@ def get_algorithm(name: str) -> Entry:
 
 def register_algorithm(name: str, entry: Entry) -> None:
     """Makes `algorithm.name: name` mean this entry; ValueError where the name is taken."""
+    if not isinstance(name, str) or not isinstance(entry, Entry):
+        raise ValueError(f"register_algorithm needs a name and an Entry(config, hyper, networks, make), got {name!r}, {entry}")
     if name in _ENTRIES:
         raise ValueError(f"algorithm {name!r} is registered already; choose another name")
     _ENTRIES[name] = entry

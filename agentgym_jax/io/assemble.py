@@ -59,6 +59,8 @@ def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None
 
     Raises ValueError, in one line, when environment, wrappers, algorithm, networks and sizes do not fit together.
     """
+    if not isinstance(experiment, Experiment):
+        raise ConfigError(f"needs an Experiment, got {experiment!r}; load_experiment(name) reads one")
     env = make_env(experiment.env)
     params = env_params(env, experiment.env.params)
     trainer_env = with_agent_axis(env)
@@ -82,6 +84,8 @@ def make_train(experiment: Experiment) -> Callable[[Any, jax.Array], training.Tr
 def make_env(config: EnvConfig) -> Env:
     """The environment with its wrappers, in its natural shapes."""
     env = config.id if isinstance(config.id, Env) else _registered(config)
+    if not isinstance(env, Env):
+        raise ConfigError(f"env.id: the factory of {config.id} gave {env!r}, which is no Env")
     env = apply_wrappers(env, config.wrappers)
     return TeamReward(env) if config.reward == "team" else env
 

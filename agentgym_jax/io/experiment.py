@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_jax.algorithms.registry import get_algorithm
-from agentgym_jax.checks import ConfigError, check_choice, check_divides
+from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_size
 from agentgym_jax.io import check, sweep
 from agentgym_jax.io.algorithm_section import check_ranges, default_settings, float_leaves, name_of
 from agentgym_jax.io.frozen import FrozenMap, freeze
@@ -68,6 +68,7 @@ class TrainConfig:
     def __post_init__(self):
         for name in ("total_steps", "num_envs", "rollout_length"):
             _set(self, **{name: check.whole(f"train.{name}", getattr(self, name))})
+        check_size("train.num_envs · train.rollout_length", self.num_envs * self.rollout_length)
         check_choice("train.reset", self.reset, ("auto", "fresh", "pool"))
         check_choice("train.population", self.population, ("auto", "vmap", "map"))
         if self.calls is not None:
@@ -89,6 +90,8 @@ class EvalConfig:
         _set(self, seed=check.whole("eval.seed", self.seed, least=0))
         if self.cap is not None:
             _set(self, cap=check.whole("eval.cap", self.cap))
+        for name in ("points", "episodes", "seed", "cap"):
+            check_size(f"eval.{name}", getattr(self, name) or 0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ interpolates.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,7 +45,7 @@ def find_config(config: str | Path, relative_to: Path | None = None) -> Path:
     text = str(config)
     if Path(text).suffix in _SUFFIXES:
         for folder in (relative_to, Path()):
-            if folder is not None and (folder / text).is_file():
+            if folder is not None and os.path.isfile(folder / text):
                 return (folder / text).resolve()
         raise ConfigError(f"config file {text} does not exist")
     if text in shipped_configs():
@@ -63,6 +64,8 @@ def load_plain(config: str | Path | Mapping[str, Any], overrides: Sequence[str] 
         plain: Any = OmegaConf.to_container(OmegaConf.merge(merged, _dotted(overrides)), resolve=True)
     except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{label}: {one_line(error)}") from None
+    except TypeError:
+        raise ConfigError(f"{label}: a list stands where a section is a mapping, such as env: {{id: ...}}") from None
     check.known_keys("", plain, SECTIONS)
     return plain
 

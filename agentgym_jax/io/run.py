@@ -18,7 +18,7 @@ from agentgym_jax.io.config import load_experiment
 from agentgym_jax.io.experiment import Experiment
 from agentgym_jax.io.loggers import finite, read_records
 from agentgym_jax.io.policy import Policy
-from agentgym_jax.io.run_directory import RunDirectory, existing
+from agentgym_jax.io.run_directory import RunDirectory, damage_named, existing
 
 
 class Seconds(NamedTuple):
@@ -88,6 +88,11 @@ def load_run(path: str | Path, experiment: Experiment | None = None) -> Run:
     directory = existing(path)
     experiment = load_experiment(directory.config) if experiment is None else experiment
     assembly = assemble(experiment)
+    with damage_named(directory.path):
+        return _read(directory, experiment, assembly)
+
+
+def _read(directory: RunDirectory, experiment: Experiment, assembly: Assembly) -> Run:
     checkpoints = Checkpoints(directory.checkpoints, read_only=True)
     meta = checkpoints.meta()
     state = checkpoints.restore(jax.eval_shape(jax.vmap(assembly.loop.init), *assembly.member_inputs()))

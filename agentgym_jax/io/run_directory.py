@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from agentgym_jax.checks import ConfigError
+
+
+@contextlib.contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """What cannot be read, or does not hold what it should, becomes one line that names the path."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{path} is damaged: {type(error).__name__} {' '.join(str(error).split())[:300]}") from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +64,9 @@ class RunDirectory:
 
     def cpu_devices(self) -> int:
         """How many CPU devices the run had, which the same program needs again; 1 for a run elsewhere."""
-        machine = json.loads(self.provenance.read_text())["machine"]
-        return len(machine["devices"]) if machine["backend"] == "cpu" else 1
+        with damage_named(self.provenance):
+            machine = json.loads(self.provenance.read_text())["machine"]
+            return len(machine["devices"]) if machine["backend"] == "cpu" else 1
 
     def contents(self) -> str:
         """What is there, as one line."""

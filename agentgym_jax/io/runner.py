@@ -45,7 +45,7 @@ def prepare(
     reporter: Reporter | None = None,
 ) -> Session:
     """All that can be refused: builds the parts and makes the run directory; compiles nothing. See `train`."""
-    if seeds is not None:
+    if seeds is not None and isinstance(experiment, Experiment):
         experiment = dataclasses.replace(experiment, seeds=seeds)
     traces: list[None] = []
     assembly = assemble(experiment, on_trace=lambda: traces.append(None))

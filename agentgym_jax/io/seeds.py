@@ -11,6 +11,7 @@ from agentgym_jax.checks import ConfigError
 from agentgym_jax.io import check
 
 _LARGEST = 2**31 - 1
+_MOST = 65_536  # members are kept apart one by one on the host
 
 
 def as_seeds(seeds: Any) -> tuple[int, ...]:
@@ -18,6 +19,8 @@ def as_seeds(seeds: Any) -> tuple[int, ...]:
     if hasattr(seeds, "tolist"):
         seeds = seeds.tolist()
     if not isinstance(seeds, list | tuple):
+        if check.whole("seeds", seeds) > _MOST:
+            raise ConfigError(f"seeds: must be at most {_MOST:,} of them, got {seeds}")
         return tuple(range(check.whole("seeds", seeds)))
     result = tuple(check.whole("seeds", seed, least=0) for seed in seeds)
     if not result:
@@ -32,7 +35,7 @@ def as_seeds(seeds: Any) -> tuple[int, ...]:
 
 def parse_seeds(text: str) -> int | list[int]:
     """`16` as a count, `3,7,9` as a list; a comma behind a single number makes a list of one."""
-    if not re.fullmatch(r"\d+(,\d+)*,?", text):
+    if not re.fullmatch(r"[0-9]+(,[0-9]+)*,?", text):
         raise ConfigError(f"--seeds: must be a count (16) or a list (3,7,9), got {text!r}")
     return [int(seed) for seed in text.strip(",").split(",")] if "," in text else int(text)
 
@@ -42,4 +45,5 @@ def count_members(plain: Mapping[str, Any]) -> int:
     seeds, sweep = plain.get("seeds", 1), plain.get("sweep")
     lists = [values for values in sweep.values() if isinstance(values, list)] if isinstance(sweep, Mapping) else []
     count = len(seeds) if isinstance(seeds, list) else seeds if isinstance(seeds, int | float) else 1
-    return max(1, int(count)) * math.prod(max(1, len(values)) for values in lists)
+    count = count if 1 <= count <= _MOST else 1
+    return int(count) * math.prod(max(1, len(values)) for values in lists)

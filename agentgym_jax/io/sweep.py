@@ -24,6 +24,8 @@ def checked(sweep: Any, hyper: Any, config: Any) -> FrozenMap:
     static = [field.name for field in dataclasses.fields(config)]
     result = {}
     for key, values in sweep.items():
+        if not isinstance(key, str):
+            raise ConfigError(f"sweep: a key must be text such as algorithm.learning_rate, got {key!r}")
         name, _, part = key.removeprefix(_SECTION).partition(".")
         if not key.startswith(_SECTION) or name in static:
             raise ConfigError(f"sweep.{key} is not a number of the algorithm: a sweep varies {', '.join(numbers)} only")

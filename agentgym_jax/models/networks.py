@@ -57,10 +57,10 @@ class NetworkConfig:
         for field in ("hidden", "after"):
             sizes = getattr(self, field)
             if not isinstance(sizes, list | tuple) or not all(_positive(size) for size in sizes):
-                raise ValueError(f"network.{field} must be a list of whole numbers of at least 1, got {sizes!r}")
+                raise ValueError(f"network.{field} must be a list of whole numbers between 1 and 65,536, got {sizes!r}")
             object.__setattr__(self, field, tuple(sizes))
         if not _positive(self.recurrent):
-            raise ValueError(f"network.recurrent must be a whole number of at least 1, got {self.recurrent!r}")
+            raise ValueError(f"network.recurrent must be a whole number between 1 and 65,536, got {self.recurrent!r}")
         if not isinstance(self.layer_norm, bool):
             raise ValueError(f"network.layer_norm must be true or false, got {self.layer_norm!r}")
         for field, known in {
@@ -83,7 +83,7 @@ class NetworkConfig:
 
 
 def _positive(size: Any) -> bool:
-    return isinstance(size, int) and not isinstance(size, bool) and size >= 1
+    return isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 2**16
 
 
 def register_network(name: str, builder: Builder) -> None:
