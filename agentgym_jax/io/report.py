@@ -204,7 +204,8 @@ def show(summary: Mapping[str, Any], directory: Any = None) -> None:
     members = len(summary["seeds"]) * len(summary.get("sweep", [None]))
     lines = [
         *_MEANINGS,
-        f"{members} member{'s' if members > 1 else ''} × {summary['total_steps']:,} steps in {summary['train_seconds']:.1f} s of training"
+        f"{members} member{'s' if members > 1 else ''} × {summary['total_steps']:,} steps"
+        f" in {summary['train_seconds']:.1f} s of training"
         f" ({summary['steps_per_second']:,.0f} steps/s over all), {summary['evaluation_seconds']:.1f} s of evaluation,"
         f" {summary['compile_seconds']:.1f} s of compilation ({summary['compiles']} trace)",
     ]
