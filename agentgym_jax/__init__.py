@@ -25,7 +25,7 @@ _HOMES = {
     "agentgym_jax.io.experiment": ("EnvConfig", "EvalConfig", "Experiment", "LogConfig", "TrainConfig"),
     "agentgym_jax.io.run": ("Run", "load_run"),
     "agentgym_jax.io.runner": ("train",),
-    "agentgym_jax.models.networks": ("NetworkConfig",),
+    "agentgym_jax.models.config": ("NetworkConfig",),
     "agentgym_jax.ops.schedules": ("Schedule",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
     from agentgym_jax.io.run import Run, load_run
     from agentgym_jax.io.runner import train
-    from agentgym_jax.models.networks import NetworkConfig
+    from agentgym_jax.models.config import NetworkConfig
     from agentgym_jax.ops.schedules import Schedule
     from envs_jax.registry import register as register_environment
 

@@ -27,12 +27,23 @@ class Clock(NamedTuple):
 
 
 class Across(NamedTuple):
-    """Reductions over the devices that share one member's batch; the defaults are those of a single device."""
+    """What the devices that share one member's environments do together; the defaults are those of a single device."""
 
     mean: Callable[[Any], Any] = lambda x: x
     max: Callable[[Any], Any] = lambda x: x
     size: int = 1
     index: Callable[[], Any] = lambda: 0
+
+    def own_key(self, key: jax.Array) -> jax.Array:
+        """A key for this device alone, where all hold the same `key`; that key itself on a single device."""
+        return key if self.size == 1 else jax.random.fold_in(key, self.index())
+
+    def own_part(self, x: jax.Array, axis: int = 0) -> jax.Array:
+        """This device's part of an axis of environments: the index-th of `size` equal slices."""
+        if self.size == 1:
+            return x
+        part = x.shape[axis] // self.size
+        return jax.lax.dynamic_slice_in_dim(x, self.index() * part, part, axis)
 
 
 class Sizes(NamedTuple):

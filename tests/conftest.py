@@ -1,6 +1,6 @@
 """Strictness for the whole suite, settled before jax starts.
 
-Rank promotion raises and warnings are errors (`pyproject.toml` names the exceptions), there are two CPU devices, and compiled
+Rank promotion raises and warnings are errors (`pyproject.toml` names the exceptions), there are four CPU devices, and compiled
 programs are kept under `.cache/jax` of the checkout, so that a second run of the suite is faster.
 """
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # jax writes cache entries without a lock, so every pytest-xdist worker has a folder of its own.
 CACHE = ROOT / ".cache" / "jax" / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
-jax.config.update("jax_num_cpu_devices", 2)
+jax.config.update("jax_num_cpu_devices", 4)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -37,7 +37,8 @@ from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_
 from agentgym_jax.memory.latest import latest
 from agentgym_jax.models.actor_critic import Outputs, central_values, local_values, separate, shared
 from agentgym_jax.models.base import Model, apply_next, apply_once, is_recurrent
-from agentgym_jax.models.networks import NetworkConfig, policy_model, policy_value_model, value_model
+from agentgym_jax.models.config import NetworkConfig
+from agentgym_jax.models.networks import policy_model, policy_value_model, value_model
 from agentgym_jax.ops import losses
 from agentgym_jax.ops.distributions import Distribution, distribution
 from agentgym_jax.ops.permutation import affine_permutation, exact_permutation
@@ -276,7 +277,7 @@ class PPO:
             "entropy": entropy,
             "approx_kl": mean(ratio - 1.0 - log_ratio),
             "clip_fraction": mean(jnp.where(jnp.abs(ratio - 1.0) > hyper.clip, 1.0, 0.0)),
-            "ratio_error": self.across.max(jnp.max(jnp.abs(ratio - 1.0) * rows.weight)),
+            "ratio_error": self.across.max(jax.lax.stop_gradient(jnp.max(jnp.abs(ratio - 1.0) * rows.weight))),
         }
         return policy_loss + hyper.value * value_loss - hyper.entropy * entropy + auxiliary, scalars | more
 

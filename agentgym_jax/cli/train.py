@@ -24,13 +24,13 @@ def train(
 ) -> None:
     """Train all seeds of an experiment in one compiled program and measure them."""
     from agentgym_jax.io.files import load_plain
-    from agentgym_jax.io.seeds import count_members, parse_seeds
+    from agentgym_jax.io.seeds import parse_seeds, wanted_devices
 
     with clear_errors():
         plain = load_plain(config, overrides or [])
         if seeds is not None:
             plain["seeds"] = parse_seeds(seeds)
-        prepare_jax(devices=min(_runtime.cores(), count_members(plain)))
+        prepare_jax(devices=wanted_devices(plain, _runtime.cores()))
         import_files(imports)
 
         from agentgym_jax.io import progress, report

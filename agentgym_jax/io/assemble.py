@@ -18,8 +18,8 @@ from agentgym_jax.io.experiment import EnvConfig, Experiment
 from agentgym_jax.ops.schedules import as_hyper
 from agentgym_jax.tasks.base import fixed
 from agentgym_jax.training import train as training
-from agentgym_jax.training.loop import Loop, Plan, make_loop
-from agentgym_jax.types import Sizes
+from agentgym_jax.training.loop import Loop, Plan, local_sizes, make_loop
+from agentgym_jax.training.parallel import across_devices
 from envs_jax import registry
 from envs_jax.core import Env, EnvSpec
 from envs_jax.spaces import Box
@@ -68,16 +68,20 @@ def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None
     entry = get_algorithm(experiment.name)
     network, config = experiment.network, experiment.algorithm
     models = dict(network) if isinstance(network, Mapping) else entry.networks(network, spec, config)
-    sizes = Sizes(experiment.train.num_envs, experiment.train.rollout_length)
-    algorithm = entry.make(spec, config, models, sizes)
-    plan = make_plan(experiment, spec)
-    loop = make_loop(trainer_env, fixed(params), algorithm, plan, on_trace)
+    plan, across = make_plan(experiment, spec), across_devices(experiment.train.shards)
+    algorithm = entry.make(spec, config, models, local_sizes(plan, across), across)
+    loop = make_loop(trainer_env, fixed(params), algorithm, plan, on_trace, across)
     hypers = tuple(as_hyper(sweep.at_point(experiment.hyper, point)) for point in experiment.points)
     return Assembly(experiment, env, params, spec, algorithm, plan, loop, as_hyper(experiment.hyper), hypers)
 
 
 def make_train(experiment: Experiment) -> Callable[[Any, jax.Array], training.TrainResult]:
-    """The whole run of one member as a pure function `train(hyper, key) -> TrainResult`, one XLA program under `jit`."""
+    """The whole run of one member as a pure function `train(hyper, key) -> TrainResult`, one XLA program under `jit`.
+
+    Raises ConfigError with `train.shards` above 1: only `train` spreads a member over devices.
+    """
+    if isinstance(experiment, Experiment) and experiment.train.shards > 1:
+        raise ConfigError(f"train.shards: make_train is for one device, got {experiment.train.shards}; use agentgym_jax.train")
     return training.make_train(assemble(experiment).loop)
 
 

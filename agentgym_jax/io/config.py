@@ -21,7 +21,7 @@ from agentgym_jax.io.algorithm_section import as_number, default_settings, from_
 from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
 from agentgym_jax.io.files import load_plain, one_line
 from agentgym_jax.io.frozen import thaw
-from agentgym_jax.models.networks import NetworkConfig
+from agentgym_jax.models.config import NetworkConfig
 
 _SCHEMAS = {"network": NetworkConfig, "train": TrainConfig, "eval": EvalConfig, "log": LogConfig}
 

@@ -17,7 +17,7 @@ from agentgym_jax.io import check, sweep
 from agentgym_jax.io.algorithm_section import check_ranges, default_settings, float_leaves, name_of
 from agentgym_jax.io.frozen import FrozenMap, freeze
 from agentgym_jax.io.seeds import as_seeds
-from agentgym_jax.models.networks import NetworkConfig
+from agentgym_jax.models.config import NetworkConfig
 from envs_jax import registry
 from envs_jax.core import Env
 
@@ -64,10 +64,13 @@ class TrainConfig:
     reset: str = "auto"  # fresh: a new start each; pool: drawn from prepared starts; auto: the suite's default
     calls: int | None = None  # calls of `advance` between two evaluations; None: the largest divisor ≤ 32
     population: str = "auto"  # members of a device: map (one after another), vmap; auto: map on CPU, vmap elsewhere
+    shards: int = 1  # ≥ 1 devices that share the environments of each member; must divide num_envs, and what a minibatch takes
 
     def __post_init__(self):
         for name in ("total_steps", "num_envs", "rollout_length"):
             _set(self, **{name: check.whole(f"train.{name}", getattr(self, name))})
+        _set(self, shards=check.whole("train.shards", self.shards))
+        check_divides("train.shards", self.shards, "train.num_envs", self.num_envs)
         check_size("train.num_envs · train.rollout_length", self.num_envs * self.rollout_length)
         check_choice("train.reset", self.reset, ("auto", "fresh", "pool"))
         check_choice("train.population", self.population, ("auto", "vmap", "map"))

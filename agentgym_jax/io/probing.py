@@ -14,7 +14,7 @@ from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, TrainC
 from agentgym_jax.io.progress import Reporter
 from agentgym_jax.io.run import Run
 from agentgym_jax.io.runner import prepare
-from agentgym_jax.models.networks import NetworkConfig
+from agentgym_jax.models.config import NetworkConfig
 
 GAMMA = 0.8  # a discount at which right and wrong values lie far apart
 _NUMBERS = {"gamma": GAMMA, "learning_rate": 5e-3}  # set where the algorithm has them, so that a probe takes seconds

@@ -19,6 +19,7 @@ from agentgym_jax.io.experiment import Experiment
 from agentgym_jax.io.loggers import finite, read_records
 from agentgym_jax.io.policy import Policy
 from agentgym_jax.io.run_directory import RunDirectory, damage_named, existing
+from agentgym_jax.training.parallel import state_shapes
 
 
 class Seconds(NamedTuple):
@@ -95,7 +96,7 @@ def load_run(path: str | Path, experiment: Experiment | None = None) -> Run:
 def _read(directory: RunDirectory, experiment: Experiment, assembly: Assembly) -> Run:
     checkpoints = Checkpoints(directory.checkpoints, read_only=True)
     meta = checkpoints.meta()
-    state = checkpoints.restore(jax.eval_shape(jax.vmap(assembly.loop.init), *assembly.member_inputs()))
+    state = checkpoints.restore(state_shapes(assembly.loop, *assembly.member_inputs()))
     checkpoints.close()
     steps, members = meta["steps"], len(experiment.members)
     metrics = [record for record in read_records(directory.metrics) if record["step"] <= steps]

@@ -47,3 +47,11 @@ def count_members(plain: Mapping[str, Any]) -> int:
     count = len(seeds) if isinstance(seeds, list) else seeds if isinstance(seeds, int | float) else 1
     count = count if 1 <= count <= _MOST else 1
     return int(count) * math.prod(max(1, len(values)) for values in lists)
+
+
+def wanted_devices(plain: Mapping[str, Any], cores: int) -> int:
+    """Virtual CPU devices that serve an experiment file: one for every core, or as many as its members use."""
+    train = plain.get("train")
+    shards = train.get("shards", 1) if isinstance(train, Mapping) else 1
+    shards = int(shards) if isinstance(shards, int) and 1 <= shards <= _MOST else 1
+    return max(shards, min(cores // shards, count_members(plain)) * shards)

@@ -13,7 +13,6 @@ is applied outside the builder, so every network has it.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 from collections.abc import Callable
@@ -24,10 +23,12 @@ import jax
 import jax.numpy as jnp
 
 from agentgym_jax.models.base import Model
+from agentgym_jax.models.config import NetworkConfig
+from agentgym_jax.models.convolutions import Convolutions
 from agentgym_jax.models.heads import PolicyHead, ValueHead
 from agentgym_jax.models.recurrent import GRU
 from agentgym_jax.models.sharing import per_agent
-from agentgym_jax.models.torsos import ACTIVATIONS, MLP, vector
+from agentgym_jax.models.torsos import MLP, numbers, vector
 from agentgym_jax.ops.distributions import distribution
 from envs_jax.core import EnvSpec
 from envs_jax.names import unknown
@@ -36,54 +37,6 @@ from envs_jax.spaces import Box, Discrete, MultiDiscrete, Space
 ROLES = ("actor", "critic", "central_critic", "actor_critic")
 Builder = Callable[..., Model]  # (config, spec, role) or (config, spec, role, outputs=1)
 _builders: dict[str, Builder] = {}
-
-
-@dataclasses.dataclass(frozen=True)
-class NetworkConfig:
-    """The structure of every network of an algorithm; actor and critic have the same."""
-
-    name: str = "default"  # `default` or the name of a registered network
-    torso: str = "mlp"  # mlp | gru
-    hidden: tuple[int, ...] = (64, 64)  # sizes ≥ 1 of the dense layers, before the GRU if there is one; () for none (PureJaxRL)
-    activation: str = "tanh"  # tanh | relu | silu (swish) | gelu | elu, after every dense layer (PureJaxRL: tanh)
-    layer_norm: bool = False  # normalise between dense layer and activation (PQN: true)
-    recurrent: int = 128  # ≥ 1, hidden size of the GRU (JaxMARL, Mava: 128); read when torso is gru
-    after: tuple[int, ...] = ()  # sizes ≥ 1 of the dense layers after the GRU (JaxMARL, Mava: [128]); torso gru only
-    trunk: str = "separate"  # separate | shared: whether actor and critic share all but their heads (PureJaxRL: separate)
-    sharing: str = "shared"  # shared | agent: one set of parameters, or one for every agent (JaxMARL: shared)
-    log_std: float = 0.0  # −20 … 2, initial logarithm of the standard deviation, [-1, 1] units (PureJaxRL: 0)
-
-    def __post_init__(self):
-        for field in ("hidden", "after"):
-            sizes = getattr(self, field)
-            if not isinstance(sizes, list | tuple) or not all(_positive(size) for size in sizes):
-                raise ValueError(f"network.{field} must be a list of whole numbers between 1 and 65,536, got {sizes!r}")
-            object.__setattr__(self, field, tuple(sizes))
-        if not _positive(self.recurrent):
-            raise ValueError(f"network.recurrent must be a whole number between 1 and 65,536, got {self.recurrent!r}")
-        if not isinstance(self.layer_norm, bool):
-            raise ValueError(f"network.layer_norm must be true or false, got {self.layer_norm!r}")
-        for field, known in {
-            "name": tuple(_builders),
-            "torso": ("mlp", "gru"),
-            "activation": tuple(ACTIVATIONS),
-            "trunk": ("separate", "shared"),
-            "sharing": ("shared", "agent"),
-        }.items():
-            if getattr(self, field) not in known:
-                raise unknown(f"network.{field}", getattr(self, field), known)
-        if self.after and self.torso == "mlp":
-            raise ValueError(
-                f"network.after = {list(self.after)} follows a GRU: set network.torso: gru, or put it in network.hidden"
-            )
-        number = isinstance(self.log_std, int | float) and not isinstance(self.log_std, bool)
-        if not number or not -20.0 <= self.log_std <= 2.0:
-            raise ValueError(f"network.log_std must be a number between -20 and 2, got {self.log_std!r}")
-        object.__setattr__(self, "log_std", float(self.log_std))
-
-
-def _positive(size: Any) -> bool:
-    return isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 2**16
 
 
 def register_network(name: str, builder: Builder) -> None:
@@ -151,25 +104,36 @@ class Network(nn.Module):
 
     @nn.compact
     def __call__(self, carry: Any, inputs: jax.Array, reset: jax.Array) -> tuple[Any, Any]:
-        config = self.config
-        x = MLP(config.hidden, config.activation, config.layer_norm, name="torso")(vector(inputs, self.space))
-        if config.torso == "gru":
-            x = carry = GRU(config.recurrent, name="gru")(carry, x, reset)
-            x = MLP(config.after, config.activation, config.layer_norm, name="after")(x)
+        config, dtype = self.config, jnp.dtype(self.config.compute_dtype)
+        style = (config.activation, config.layer_norm, dtype)
+        x = vector(inputs, self.space)
+        if config.convolves and is_image(self.space):
+            shape = (config.channels, config.kernels, config.strides, config.padding)
+            x = Convolutions(*shape, *style, name="convolutions")(numbers(inputs, self.space))
+        x = MLP(config.hidden, *style, name="torso")(x)
+        if config.remembers:
+            x = carry = GRU(config.recurrent, name="gru")(carry, x.astype(jnp.float32), reset)
+            x = MLP(config.after, *style, name="after")(x)
+        x = x.astype(jnp.float32)  # heads, and whatever is reckoned from them, in full precision
         outputs = [head(x) for head in (self.policy, self.value) if head is not None]
         return (outputs[0] if len(outputs) == 1 else tuple(outputs)), carry
 
 
 def _default(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) -> Model:
-    """Dense or recurrent torso with the heads that the role asks for."""
+    """Convolutions, dense layers and a GRU, as far as wanted, with the heads that the role asks for.
+
+    A central critic whose world is a vector has no convolutions.
+    """
     space = world_space(spec) if role == "central_critic" else _one_array(spec)
+    if config.convolves and role != "central_critic":
+        _check_image(config, space)
     policy = value = None
     if role in ("actor", "actor_critic"):
         size = distribution(spec.action_space).size
         policy = PolicyHead(spec.action_space, size, config.log_std)
     if role != "actor":
         value = ValueHead(outputs)
-    return _as_model(Network(config, space, policy, value), space, config.recurrent if config.torso == "gru" else 0)
+    return _as_model(Network(config, space, policy, value), space, config.recurrent if config.remembers else 0)
 
 
 def _as_model(network: Network, space: Space, memory: int) -> Model:
@@ -193,6 +157,23 @@ def _one_array(spec: EnvSpec) -> Space:
             "flatten the observation with a wrapper, or register a network of your own (`register_network`)"
         )
     return spec.observation_space
+
+
+def is_image(space: Space) -> bool:
+    """Whether observations are [height, width, channels]."""
+    return isinstance(space, Box) and len(space.shape) == 3
+
+
+def _check_image(config: NetworkConfig, space: Space) -> None:
+    """Raises ValueError where convolutions cannot read this space, or would leave nothing of it."""
+    if not is_image(space):
+        raise ValueError(f"network.torso: {config.torso} reads [height, width, channels], the observation is {space}: use mlp")
+    sides = config.sides(space.shape[:2])
+    if min(sides[-1]) < 1:
+        raise ValueError(
+            f"network.kernels: {list(config.kernels)} with strides {list(config.strides)} and padding {config.padding} leave"
+            f" nothing of an image of {space.shape[0]} × {space.shape[1]}; use smaller ones, or network.padding: same"
+        )
 
 
 def world_space(spec: EnvSpec) -> Space:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from agentgym_jax.tasks.base import Tasks
-from agentgym_jax.types import Sizes
+from agentgym_jax.types import Across, Sizes
 from envs_jax.core import Env
 
 MODES = ("fresh", "pool")
@@ -50,17 +50,18 @@ def pool_size(sizes: Sizes) -> int:
     return max(sizes.num_envs, -(-sizes.num_envs * sizes.rollout_length // _STEPS_PER_START))
 
 
-def make_resets(mode: str, env: Env, tasks: Tasks, sizes: Sizes) -> Resets:
-    """The chosen way of resetting: `fresh` or `pool`."""
+def make_resets(mode: str, env: Env, tasks: Tasks, sizes: Sizes, across: Across = Across()) -> Resets:
+    """The chosen way of resetting: `fresh` or `pool`. Devices that share a member have a pool each."""
     shape = (sizes.rollout_length, sizes.num_envs)
     if mode == "fresh":
+        everywhere = (sizes.rollout_length, sizes.num_envs * across.size)
         return Resets(
-            prepare=lambda tasks_state, key: (jax.random.split(key, shape), ()),
+            prepare=lambda tasks_state, key: (across.own_part(jax.random.split(key, everywhere), axis=1), ()),
             start=lambda tasks_state, shared, keys: new_starts(env, tasks, tasks_state, keys),
         )
 
     def prepare(tasks_state, key):
-        key_pool, key_index = jax.random.split(key)
+        key_pool, key_index = jax.random.split(across.own_key(key))
         pool = new_starts(env, tasks, tasks_state, jax.random.split(key_pool, pool_size(sizes)))
         return jax.random.randint(key_index, shape, 0, pool_size(sizes)), pool
 

@@ -13,7 +13,7 @@ from agentgym_jax.ops.trees import select, strong
 from agentgym_jax.rollout.episodes import advance_stats, count_ended, no_stats, no_totals
 from agentgym_jax.rollout.resets import Resets, Start, make_resets, new_starts
 from agentgym_jax.tasks.base import Tasks
-from agentgym_jax.types import ActorState, Clock, Sizes, Trajectory, Transition
+from agentgym_jax.types import Across, ActorState, Clock, Sizes, Trajectory, Transition
 from envs_jax.core import Env, TimeStep
 
 
@@ -25,17 +25,26 @@ class Acting(NamedTuple):
     algorithm: Algorithm
     sizes: Sizes
     resets: Resets
+    across: Across
+
+    @property
+    def all_envs(self) -> int:
+        """The environments of one member on all devices together."""
+        return self.sizes.num_envs * self.across.size
 
 
-def make_acting(env: Env, tasks: Tasks, algorithm: Algorithm, sizes: Sizes, reset_mode: str) -> Acting:
+def make_acting(
+    env: Env, tasks: Tasks, algorithm: Algorithm, sizes: Sizes, reset_mode: str, across: Across = Across()
+) -> Acting:
     """Bundles the static parts; `reset_mode` is `fresh` or `pool`."""
-    return Acting(env, tasks, algorithm, sizes, make_resets(reset_mode, env, tasks, sizes))
+    return Acting(env, tasks, algorithm, sizes, make_resets(reset_mode, env, tasks, sizes, across), across)
 
 
 def start(acting: Acting, tasks_state: Any, key: jax.Array) -> ActorState:
     """N environments at their first steps."""
     num_envs = acting.sizes.num_envs
-    first = new_starts(acting.env, acting.tasks, tasks_state, jax.random.split(key, num_envs))
+    keys = acting.across.own_part(jax.random.split(key, acting.all_envs))
+    first = new_starts(acting.env, acting.tasks, tasks_state, keys)
     return ActorState(
         env_state=first.env_state,
         timestep=first.timestep,
@@ -66,7 +75,7 @@ def unroll(
 
     Returns the actor afterwards, the trajectory [T, N, A, ...], and totals over the episodes that ended.
     """
-    env, tasks, algorithm, sizes, resets = acting
+    env, tasks, algorithm, sizes, resets, across = acting
     key_act, key_step, key_reset = jax.random.split(key, 3)
     inputs, shared = resets.prepare(tasks_state, key_reset)
     act = _act(acting, learner, hyper, clock, uniform)
@@ -100,14 +109,14 @@ def unroll(
         reset = restarts(actor.timestep, outcome)
         return (ActorState(env_state, timestep, task, carry, reset, stats), totals), recorded
 
-    keys_step = jax.random.split(key_step, (sizes.rollout_length, sizes.num_envs))
-    per_step = (jax.random.split(key_act, sizes.rollout_length), keys_step, inputs)
+    keys_step = across.own_part(jax.random.split(key_step, (sizes.rollout_length, acting.all_envs)), axis=1)
+    per_step = (jax.random.split(across.own_key(key_act), sizes.rollout_length), keys_step, inputs)
     (after, totals), steps = jax.lax.scan(step, (actor, no_totals(env.spec)), per_step)
     return strong(after), Trajectory(steps, actor.carry), totals
 
 
 def _act(acting: Acting, learner: Any, hyper: Any, clock: Clock, uniform: bool) -> Callable[..., tuple[Any, ...]]:
-    env, tasks, algorithm, _, _ = acting
+    env, tasks, algorithm = acting.env, acting.tasks, acting.algorithm
 
     def act(actor: ActorState, key: jax.Array):
         key_policy, key_uniform = jax.random.split(key)

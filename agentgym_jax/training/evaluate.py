@@ -28,7 +28,7 @@ def play(
       {name: float32 [E]}: return, agent_return, length, the environment's metrics, and `cut` (1 where `cap` ended it).
     """
     learner, hyper = jax.lax.stop_gradient((learner, hyper))
-    env, tasks, algorithm, _, _ = acting
+    env, tasks, algorithm = acting.env, acting.tasks, acting.algorithm
     clock = Clock(jnp.int32(1), jnp.int32(1))  # the end of training, where schedules of noise have their final value
     key_start, key_play = jax.random.split(key)
     transition = jax.vmap(lambda key, state, action, task: env.transition(key, state, action, tasks.params(task)))

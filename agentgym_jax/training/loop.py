@@ -15,7 +15,7 @@ from agentgym_jax.rollout.episodes import means
 from agentgym_jax.rollout.unroll import Acting, make_acting, start, unroll
 from agentgym_jax.tasks.base import Tasks
 from agentgym_jax.training.evaluate import play
-from agentgym_jax.types import Best, Clock, Sizes, TrainState
+from agentgym_jax.types import Across, Best, Clock, Sizes, TrainState
 from envs_jax.core import Env
 
 _EVALUATION = 0x6576616C  # sets the keys of evaluation apart from those of training
@@ -57,12 +57,28 @@ class Loop(NamedTuple):
     advance: Callable[[TrainState, Any, Clock], tuple[TrainState, dict[str, jax.Array]]]
     evaluate: Callable[[TrainState, Any, jax.Array], tuple[TrainState, Evaluation]]
     plan: Plan
+    shards: int = 1  # devices that share the environments of one member; all hold the same learner
 
 
-def make_loop(env: Env, tasks: Tasks, algorithm: Algorithm, plan: Plan, on_trace: Callable[[], None] = lambda: None) -> Loop:
-    """The loop of an environment with an agent axis. `on_trace` is called when `advance` is traced, never when it runs."""
-    acting = make_acting(env, tasks, algorithm, Sizes(plan.num_envs, plan.rollout_length), plan.reset)
-    # Evaluation never resets, so `fresh` costs nothing there.
+def local_sizes(plan: Plan, across: Across) -> Sizes:
+    """The sizes on one device, where `across.size` of them share the environments."""
+    return Sizes(plan.num_envs // across.size, plan.rollout_length)
+
+
+def make_loop(
+    env: Env,
+    tasks: Tasks,
+    algorithm: Algorithm,
+    plan: Plan,
+    on_trace: Callable[[], None] = lambda: None,
+    across: Across = Across(),
+) -> Loop:
+    """The loop of an environment with an agent axis. `on_trace` is called when `advance` is traced, never when it runs.
+
+    `across`: the devices that share a member's environments; the algorithm was made with the same, and `local_sizes`.
+    """
+    acting = make_acting(env, tasks, algorithm, local_sizes(plan, across), plan.reset, across)
+    # Evaluation never resets, so `fresh` costs nothing there. Devices that share a member all play the same episodes.
     playing = make_acting(env, tasks, algorithm, Sizes(plan.episodes, 1), "fresh")
 
     def init(key: jax.Array, hyper: Any) -> TrainState:
@@ -79,7 +95,7 @@ def make_loop(env: Env, tasks: Tasks, algorithm: Algorithm, plan: Plan, on_trace
     def evaluate(state: TrainState, hyper: Any, round: jax.Array):
         return _evaluate(playing, plan, state, hyper, round)
 
-    return Loop(init, advance, evaluate, plan)
+    return Loop(init, advance, evaluate, plan, across.size)
 
 
 def _initial_state(acting: Acting, key: jax.Array, hyper: Any) -> TrainState:
@@ -127,13 +143,14 @@ def _iterate(acting: Acting, state: TrainState, hyper: Any, clock: Clock) -> tup
     def update(carried, key):
         learner, memory = carried
         key_sample, key_learn = jax.random.split(key)
-        batch = algorithm.memory.sample(memory, trajectory, key_sample, clock)
+        batch = algorithm.memory.sample(memory, trajectory, acting.across.own_key(key_sample), clock)
         learner, scalars, feedback = algorithm.learn(learner, hyper, batch, key_learn, clock)
         return (learner, algorithm.memory.feedback(memory, batch, feedback)), scalars
 
     keys = jax.random.split(key_updates, algorithm.memory.updates)
     (learner, memory), scalars = jax.lax.scan(update, (state.learner, memory), keys)
     learner, carry = algorithm.observe(learner, hyper, trajectory, actor.carry, clock)
+    totals = jax.tree.map(lambda x: acting.across.mean(x) * acting.across.size, totals)
     curves = jax.tree.map(lambda x: jnp.mean(x, axis=0), scalars) | means(totals)
     curves["diverged"] = jnp.where(all_finite(learner), 0.0, 1.0)
     state = state.replace(learner=learner, actor=actor.replace(carry=carry), memory=memory, key=key)

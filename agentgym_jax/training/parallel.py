@@ -1,7 +1,9 @@
 """A population over devices. The only file that knows `pmap`.
 
-P members are split over D devices, ⌈P / D⌉ on each, without any communication; a population that does not divide is padded
-with copies of its last member, which are dropped again. Everything on devices has the layout [D, ⌈P / D⌉, ...].
+P members are split over G groups of devices, ⌈P / G⌉ on each, without any communication between groups; a population that
+does not divide is padded with copies of its last member, which are dropped again. A group is one device, or `loop.shards`
+that share the environments of each of its members and hold the same learner. Everything on devices has the layout
+[D, ⌈P / G⌉, ...], a group's devices side by side.
 """
 
 from __future__ import annotations
@@ -14,11 +16,65 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agentgym_jax.checks import ConfigError
 from agentgym_jax.training.loop import Loop
 from agentgym_jax.training.population import over_members, resolve_mode
-from agentgym_jax.types import Clock
+from agentgym_jax.types import Across, Clock, TrainState
 
 _AXIS = "devices"
+
+
+def across_devices(shards: int) -> Across:
+    """The reductions of a loop whose members have their environments on `shards` devices; inside `Population` alone."""
+    if shards == 1:
+        return Across()
+
+    def groups() -> list[list[int]] | None:
+        count = jax.lax.axis_size(_AXIS)
+        return None if count == shards else np.arange(count).reshape(-1, shards).tolist()
+
+    return Across(
+        mean=lambda x: jax.lax.pmean(x, _AXIS, axis_index_groups=groups()),
+        max=lambda x: jax.lax.pmax(x, _AXIS, axis_index_groups=groups()),
+        size=shards,
+        index=lambda: jax.lax.axis_index(_AXIS) % shards,
+    )
+
+
+def host_order(tree: Any, groups: int, shards: int, size: int) -> Any:
+    """Leaves [D, rows, ...] as those of `size` members, [P, ...]: devices that share a member all hold its learner.
+
+    In a `TrainState` their parts of the environments are put together again, and those of the memory laid side by side,
+    [P, shards, ...].
+    """
+
+    def first(x: Any) -> Any:
+        x = x.reshape(groups, shards, *x.shape[1:])[:, 0]
+        return x.reshape(-1, *x.shape[2:])[:size]
+
+    def every(x: Any) -> Any:
+        x = x.reshape(groups, shards, *x.shape[1:]).swapaxes(1, 2)
+        return x.reshape(-1, *x.shape[2:])[:size]
+
+    if not isinstance(tree, TrainState) or shards == 1:
+        return jax.tree.map(first, tree)
+    actor = jax.tree.map(lambda x: x.reshape(size, -1, *x.shape[3:]), jax.tree.map(every, tree.actor))
+    rest = jax.tree.map(first, tree.replace(actor=(), memory=()))
+    return rest.replace(actor=actor, memory=jax.tree.map(every, tree.memory))
+
+
+def state_shapes(loop: Loop, keys: Any, hyper: Any) -> TrainState:
+    """Shapes and dtypes of the states of all members in host order, from `keys` and `hyper` [P, ...]; nothing is run."""
+    members = jax.vmap(loop.init)
+    devices = jax.vmap(members, in_axes=None, axis_name=_AXIS, axis_size=loop.shards)
+    size = jax.tree.leaves(hyper)[0].shape[0]
+    return jax.eval_shape(lambda keys, hyper: host_order(devices(keys, hyper), 1, loop.shards, size), keys, hyper)
+
+
+def _on_host(x: jax.Array) -> Any:
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(np.asarray(jax.random.key_data(x)), impl=jax.random.key_impl(x))
+    return np.asarray(jax.device_get(x))
 
 
 class Population:
@@ -29,34 +85,50 @@ class Population:
     """
 
     def __init__(self, loop: Loop, size: int, mode: str = "auto", devices: Sequence[Any] | None = None):
-        """`devices`: at most this many are used, one member or more on each; default all local ones."""
+        """`devices`: at most this many are used, one member or more on each group; default all local ones.
+
+        Raises ConfigError where there are fewer devices than share a member.
+        """
         devices = list(devices or jax.local_devices())
         self.loop, self.size = loop, size
         self.mode = resolve_mode(mode, devices[0].platform)
         if self.mode == "vmap" and devices[0].platform == "cpu":
             devices = devices[:1]  # vmapped training on several virtual CPU devices can hang whatever the flags
-        self.devices = devices[: max(1, min(len(devices), size))]
-        self.rows = -(-size // len(self.devices))
+        if len(devices) < loop.shards:
+            raise ConfigError(f"train.shards: {loop.shards} devices are to share a member, but there are {len(devices)}")
+        self.groups = max(1, min(len(devices) // loop.shards, size))
+        self.devices = devices[: self.groups * loop.shards]
+        self.rows = -(-size // self.groups)
         self._programs: dict[str, Callable[..., Any]] = {}
 
     # ---- layout
 
     def place(self, tree: Any) -> Any:
-        """Leaves [P, ...] in host order onto the devices, [D, ⌈P / D⌉, ...]."""
-        index = np.minimum(np.arange(len(self.devices) * self.rows), self.size - 1).reshape(len(self.devices), self.rows)
-        return self._shard(jax.tree.map(lambda x: jnp.asarray(x)[index], tree))
+        """Leaves [P, ...] in host order onto the devices, [D, ⌈P / G⌉, ...].
+
+        Of a `TrainState` every device gets its own part of the environments, and of the memory, which is [P, shards, ...].
+        """
+        index = np.minimum(np.arange(self.groups * self.rows), self.size - 1).reshape(self.groups, self.rows)
+        tree = jax.tree.map(lambda x: jnp.asarray(x)[index], tree)
+        shards, whole = self.loop.shards, jax.tree.map(self._copied, tree)
+        if isinstance(tree, TrainState) and shards > 1:
+            parts = jax.tree.map(lambda x: x.reshape(*x.shape[:2], shards, -1, *x.shape[3:]), tree.actor)
+            actor, memory = (jax.tree.map(self._dealt, part) for part in (parts, tree.memory))
+            whole = whole.replace(actor=actor, memory=memory)
+        return self._shard(whole)
 
     def members(self, tree: Any) -> Any:
-        """Leaves [D, ⌈P / D⌉, ...] back in host order without the padding, [P, ...], on the host."""
+        """Leaves [D, ⌈P / G⌉, ...] back in host order without the padding, [P, ...], on the host; the inverse of `place`."""
+        return host_order(jax.tree.map(_on_host, tree), self.groups, self.loop.shards, self.size)
 
-        def leaf(x):
-            if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-                data = leaf(jax.random.key_data(x))
-                return jax.random.wrap_key_data(data, impl=jax.random.key_impl(x))
-            host = np.asarray(jax.device_get(x))
-            return host.reshape(-1, *host.shape[2:])[: self.size]
+    def _copied(self, x: jax.Array) -> jax.Array:
+        """[G, rows, ...] to every device of each group, [D, rows, ...]."""
+        return jnp.repeat(x, self.loop.shards, axis=0)
 
-        return jax.tree.map(leaf, tree)
+    def _dealt(self, x: jax.Array) -> jax.Array:
+        """[G, rows, shards, ...] with a part for every device, [D, rows, ...]."""
+        x = jnp.swapaxes(x, 1, 2)
+        return x.reshape(-1, *x.shape[2:])
 
     def clock(self, iteration: int, total: int) -> Clock:
         """The clock on every device: an unmapped argument would be a transfer in every call."""
@@ -97,9 +169,9 @@ class Population:
         return self._programs["init"]((keys, hyper), self.clock(0, 1))
 
     def advance(self, states: Any, hyper: Any, clock: Clock) -> tuple[Any, dict[str, jax.Array]]:
-        """K iterations of every member: the new states, and curves [D, ⌈P / D⌉, K]."""
+        """K iterations of every member: the new states, and curves [D, ⌈P / G⌉, K]."""
         return self._programs["advance"](states, hyper, clock)
 
     def evaluate(self, states: Any, hyper: Any, number: jax.Array) -> tuple[Any, Any]:
-        """One evaluation round of every member (see `Loop`): the new states, and results [D, ⌈P / D⌉, E]."""
+        """One evaluation round of every member (see `Loop`): the new states, and results [D, ⌈P / G⌉, E]."""
         return self._programs["evaluate"](states, hyper, number)

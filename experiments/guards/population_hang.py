@@ -25,7 +25,7 @@ def train(mode: str, members: int, calls: int, devices: int) -> dict[str, object
 
     import envs_jax
     from agentgym_jax.algorithms.ppo import PPOConfig, PPOHyper, make, networks
-    from agentgym_jax.models.networks import NetworkConfig
+    from agentgym_jax.models.config import NetworkConfig
     from agentgym_jax.ops.schedules import as_hyper
     from agentgym_jax.tasks.base import fixed
     from agentgym_jax.training.loop import Plan, make_loop

@@ -13,7 +13,7 @@ import pytest
 from agentgym_jax.algorithms import ppo
 from agentgym_jax.algorithms.ppo import PPOConfig, PPOHyper
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.models.networks import NetworkConfig
+from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.ops import losses
 from agentgym_jax.ops.schedules import Schedule, as_hyper
 from agentgym_jax.rollout.unroll import make_acting, start, unroll

@@ -9,7 +9,8 @@ from agentgym_jax.algorithms.ppo import PPOConfig, networks
 from agentgym_jax.io.assemble import assemble, env_params
 from agentgym_jax.io.config import load_experiment
 from agentgym_jax.io.files import shipped_configs
-from agentgym_jax.models.networks import NetworkConfig, policy_model
+from agentgym_jax.models.config import NetworkConfig
+from agentgym_jax.models.networks import policy_model
 from agentgym_jax.types import Clock
 from envs_jax import make
 from envs_jax.spaces import Box

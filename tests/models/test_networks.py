@@ -13,8 +13,8 @@ import pytest
 
 from agentgym_jax.models import networks
 from agentgym_jax.models.base import Model, apply_next, apply_once
+from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.networks import (
-    NetworkConfig,
     network_names,
     policy_model,
     policy_value_model,
@@ -179,6 +179,43 @@ def test_a_feed_forward_layer_is_one_matmul():
     assert jaxpr.count("dot_general[") == 3 and "transpose[" not in jaxpr and "scan[" not in jaxpr
 
 
+@pytest.mark.parametrize(
+    ("space", "fields", "message"),
+    [
+        (SPEC.observation_space, {}, r"network.torso: cnn reads \[height, width, channels\]"),
+        (IMAGE, {"channels": (8, 8), "kernels": (3,)}, "network.kernels: .* leave nothing of an image of 4 × 4"),
+    ],
+)
+def test_convolutions_refuse_what_they_cannot_read(space, fields, message):
+    with pytest.raises(ValueError, match=message):
+        policy_model(NetworkConfig(torso="cnn", **fields), dataclasses.replace(SPEC, observation_space=space))
+
+
+def test_a_grid_goes_through_convolutions_and_a_world_through_dense_layers():
+    config = NetworkConfig(torso="cnn_gru", channels=(5,), hidden=(8,), recurrent=6)
+    spec = EnvSpec(IMAGE, Discrete(4), num_agents=A, world_space=Box(-1.0, 1.0, (7,)))
+    actor = jax.eval_shape(policy_model(config, spec).init, jax.random.key(0))["params"]
+    assert actor["convolutions"]["kernel_0"].shape == (3, 3, 3, 5) and actor["torso"]["Dense_0"]["kernel"].shape == (20, 8)
+    assert "gru" in actor
+    critic = jax.eval_shape(value_model(config, spec, central=True).init, jax.random.key(0))["params"]
+    assert "convolutions" not in critic and critic["torso"]["Dense_0"]["kernel"].shape == (7, 8)
+
+
+def test_half_precision_is_for_products_alone():
+    """Parameters, memory and outputs stay in float32, and the result is that of float32 up to its three digits."""
+    spec, (x, reset) = dataclasses.replace(SPEC, observation_space=IMAGE), draw(IMAGE)
+    outputs = {}
+    for dtype in ("float32", "bfloat16"):
+        config = NetworkConfig(torso="cnn_gru", hidden=(16,), recurrent=6, after=(8,), layer_norm=True, compute_dtype=dtype)
+        model = policy_value_model(config, spec)
+        params, apply = parameters(model), jax.jit(model.apply)
+        outputs[dtype] = apply(params, model.carry((B, A)), x, reset)
+        assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves((params, outputs[dtype])))
+        assert ("bf16" in str(jax.make_jaxpr(model.apply)(params, model.carry((B, A)), x, reset))) == (dtype == "bfloat16")
+    pairs = list(zip(*map(jax.tree.leaves, outputs.values()), strict=True))
+    assert all(0 < np.abs(a - b).max() < 0.05 for a, b in pairs)
+
+
 def test_a_tree_of_observations_needs_a_network_of_its_own():
     spec = EnvSpec((Discrete(2), Box(0.0, 1.0, (3,))), Discrete(4), num_agents=A)
     for build in (policy_model, value_model, policy_value_model, lambda c, s: value_model(c, s, central=True)):
@@ -189,7 +226,6 @@ def test_a_tree_of_observations_needs_a_network_of_its_own():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "defalt"}, "network.name 'defalt': did you mean default"),
         ({"torso": "gur"}, "network.torso 'gur'"),
         ({"torso": ["mlp"]}, "network.torso"),
         ({"activation": "tahn"}, "network.activation 'tahn': did you mean tanh"),
@@ -205,6 +241,11 @@ def test_a_tree_of_observations_needs_a_network_of_its_own():
         ({"log_std": math.nan}, "network.log_std .* got nan"),
         ({"log_std": 3}, "network.log_std .* got 3"),
         ({"log_std": "0"}, "network.log_std .* got '0'"),
+        ({"torso": "cnn", "channels": ()}, "network.channels is empty"),
+        ({"torso": "cnn", "channels": (8, 8, 8), "kernels": (3, 3)}, r"network.kernels .* 3 network.channels, got \[3, 3\]"),
+        ({"torso": "cnn", "strides": (0,)}, "network.strides .* got"),
+        ({"padding": "sane"}, "network.padding 'sane': did you mean same"),
+        ({"compute_dtype": "float16"}, "network.compute_dtype 'float16'"),
     ],
 )
 def test_wrong_fields_are_refused_by_name_and_value(fields, message):
@@ -246,7 +287,7 @@ def test_a_network_of_ones_own(clean_registry):
     model = policy_model(dataclasses.replace(config, sharing="agent"), SPEC)
     assert model.init(jax.random.key(0)).shape == (A, 4)
     with pytest.raises(ValueError, match="did you mean linear"):
-        NetworkConfig(name="linaer")
+        policy_model(NetworkConfig(name="linaer"), SPEC)
 
 
 def test_a_builder_of_single_values_is_not_asked_for_more(clean_registry):

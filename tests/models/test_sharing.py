@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from agentgym_jax.models.networks import NetworkConfig, policy_model
+from agentgym_jax.models.config import NetworkConfig
+from agentgym_jax.models.networks import policy_model
 from agentgym_jax.models.sharing import per_agent
 from envs_jax.core import EnvSpec
 from envs_jax.spaces import Box, Discrete

@@ -13,13 +13,13 @@ import numpy as np
 import envs_jax
 from agentgym_jax.algorithms.ppo import PPOHyper
 from agentgym_jax.algorithms.registry import get_algorithm
-from agentgym_jax.models.networks import NetworkConfig
+from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.ops.schedules import Schedule, as_hyper
 from agentgym_jax.tasks.base import fixed
-from agentgym_jax.training.loop import Loop, Plan, make_loop
+from agentgym_jax.training.loop import Loop, Plan, local_sizes, make_loop
 from agentgym_jax.training.parallel import Population
 from agentgym_jax.training.train import make_train
-from agentgym_jax.types import Clock, Sizes
+from agentgym_jax.types import Across, Clock
 from envs_jax.core import Box, Discrete, Env, EnvSpec, TimeStep
 from envs_jax.wrappers import AgentAxis, ScaleActions
 
@@ -64,7 +64,13 @@ def with_agent_axis(env: Env) -> Env:
 
 
 def small_loop(
-    env: str | Env, name: str = "ppo", network: Any = None, config: Any = None, on_trace=lambda: None, **plan: Any
+    env: str | Env,
+    name: str = "ppo",
+    network: Any = None,
+    config: Any = None,
+    on_trace=lambda: None,
+    across: Across = Across(),
+    **plan: Any,
 ) -> Loop:
     """A loop with a tiny network and a plan of two points, a call of one iteration each; every part can be replaced."""
     env = with_agent_axis(envs_jax.make(env) if isinstance(env, str) else env)
@@ -74,8 +80,8 @@ def small_loop(
     entry = get_algorithm(name)
     config = entry.config(**({"epochs": 2, "minibatches": 2} | dict(entry.defaults) | (config or {})))
     models = entry.networks(NetworkConfig(**({"hidden": (16,)} | (network or {}))), env.spec, config)
-    algorithm = entry.make(env.spec, config, models, Sizes(plan.num_envs, plan.rollout_length))
-    return make_loop(env, fixed(env.default_params), algorithm, plan, on_trace)
+    algorithm = entry.make(env.spec, config, models, local_sizes(plan, across), across)
+    return make_loop(env, fixed(env.default_params), algorithm, plan, on_trace, across)
 
 
 class Solo(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 import envs_jax
 from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.models.actor_critic import separate, shared
-from agentgym_jax.models.networks import NetworkConfig
+from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.ops.schedules import Schedule
 from envs_jax.wrappers import AgentIds
 
