@@ -68,7 +68,7 @@ def use_cores(count: int | None = None) -> int:
 
     Call it before the first array is made. Returns the number of CPU devices; where you set
     `--xla_force_host_platform_device_count` in XLA_FLAGS yourself, your number stays. Raises RuntimeError when jax is
-    running already with another number, and ValueError for a count below 1.
+    running already with fewer, and ValueError for a count below 1.
     """
     count = cores() if count is None else count
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -79,9 +79,10 @@ def use_cores(count: int | None = None) -> int:
         return jax.local_device_count("cpu")
     if not backend_started():
         jax.config.update("jax_num_cpu_devices", count)
-    elif (have := jax.local_device_count("cpu")) != count:
+        return count
+    if (have := jax.local_device_count("cpu")) < count:
         raise RuntimeError(f"jax is running already with {have} CPU devices; call use_cores() before any array is made")
-    return count
+    return have
 
 
 def use_compilation_cache() -> str:

@@ -64,6 +64,7 @@ class TrainConfig:
     reset: str = "auto"  # fresh: a new start each; pool: drawn from prepared starts; auto: the suite's default
     calls: int | None = None  # calls of `advance` between two evaluations; None: the largest divisor ≤ 32
     population: str = "auto"  # members of a device: map (one after another), vmap; auto: map on CPU, vmap elsewhere
+    block: int | None = None  # ≥ 1 members at a time, the others wait on the host; None: as many as the memory holds
     shards: int = 1  # ≥ 1 devices that share the environments of each member; must divide num_envs, and what a minibatch takes
 
     def __post_init__(self):
@@ -74,8 +75,9 @@ class TrainConfig:
         check_size("train.num_envs · train.rollout_length", self.num_envs * self.rollout_length)
         check_choice("train.reset", self.reset, ("auto", "fresh", "pool"))
         check_choice("train.population", self.population, ("auto", "vmap", "map"))
-        if self.calls is not None:
-            _set(self, calls=check.whole("train.calls", self.calls))
+        for name in ("calls", "block"):
+            if getattr(self, name) is not None:
+                _set(self, **{name: check.whole(f"train.{name}", getattr(self, name))})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from agentgym_jax.io.devices import make_population
 from agentgym_jax.io.run import Run
-from agentgym_jax.training.parallel import Population
 
 Results = dict[str, dict[str, np.ndarray]]
 
@@ -15,7 +15,7 @@ Results = dict[str, dict[str, np.ndarray]]
 def evaluate_again(run: Run) -> Results:
     """{greedy, sampled: {name: float32 [P, E]}} of the run's state as it was saved; the run is not changed."""
     assembly = run.assembly
-    population = Population(assembly.loop, len(run.experiment.members), run.experiment.train.population)
+    population, _ = make_population(assembly)
     keys, hyper = (population.place(x) for x in assembly.member_inputs())
     population.compile(keys, hyper)
     _, results = population.evaluate(population.place(run.state), hyper, population.round(0))

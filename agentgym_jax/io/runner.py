@@ -9,11 +9,13 @@ from typing import Any
 
 from agentgym_jax import _runtime
 from agentgym_jax.io.assemble import assemble
+from agentgym_jax.io.devices import make_population
 from agentgym_jax.io.experiment import Experiment
 from agentgym_jax.io.progress import Reporter, make_reporter
 from agentgym_jax.io.run import Run
 from agentgym_jax.io.run_directory import create
 from agentgym_jax.io.session import Session
+from agentgym_jax.training.blocks import Blocks
 from agentgym_jax.training.parallel import Population
 
 
@@ -49,13 +51,13 @@ def prepare(
         experiment = dataclasses.replace(experiment, seeds=seeds)
     traces: list[None] = []
     assembly = assemble(experiment, on_trace=lambda: traces.append(None))
-    population = Population(assembly.loop, len(experiment.members), experiment.train.population)
+    population, memory = make_population(assembly)
     _warn_of_hangs(population)
     directory = None if out is None else create(out, overwrite)
-    return Session(assembly, population, directory, reporter or make_reporter(), traces)
+    return Session(assembly, population, directory, reporter or make_reporter(), traces, memory)
 
 
-def _warn_of_hangs(population: Population) -> None:
+def _warn_of_hangs(population: Population | Blocks) -> None:
     vmapped = population.mode == "vmap" and population.rows > 1
     if vmapped and population.devices[0].platform == "cpu" and _runtime.flag_status() != "active":
         warnings.warn(

@@ -21,6 +21,7 @@ from agentgym_jax.io.provenance import provenance
 from agentgym_jax.io.run import Run, Seconds, write_summary
 from agentgym_jax.io.run_directory import RunDirectory
 from agentgym_jax.io.statistics import iqm
+from agentgym_jax.training.blocks import Blocks
 from agentgym_jax.training.parallel import Population
 
 
@@ -30,13 +31,14 @@ class Session:
     def __init__(
         self,
         assembly: Assembly,
-        population: Population,
+        population: Population | Blocks,
         directory: RunDirectory | None,
         reporter: Reporter,
         traces: list[None],  # grows with every trace of `advance`
+        memory: str,  # the line that says how much is needed
     ):
         self.assembly, self.population, self.directory, self.reporter = assembly, population, directory, reporter
-        self.traces = traces
+        self.traces, self.memory = traces, memory
         self.members = assembly.experiment.members
         self.loggers: list[Logger] = []
         self.checkpoints: Checkpoints | None = None
@@ -73,6 +75,7 @@ class Session:
         assembly, population, plan = self.assembly, self.population, self.assembly.plan
         self._open()
         self.reporter.note(what_runs(assembly, population))
+        self.reporter.note(self.memory)
         self.reporter.begin(population.size, assembly.steps(plan.iterations))
         keys, hyper = (population.place(x) for x in assembly.member_inputs())
         self.seconds = self.seconds._replace(compile=population.compile(keys, hyper))
@@ -186,7 +189,7 @@ class Session:
         rounds = []
         for number in range(1, self.assembly.plan.absolute + 1):
             states, results = self.population.evaluate(states, hyper, self.population.round(number))
-            rounds.append(self.population.members(results["greedy"]))
+            rounds.append(self.population.members(results)["greedy"])
         self._add(evaluation=time.perf_counter() - begun)
         return states, {name: np.concatenate([each[name] for each in rounds], axis=1) for name in rounds[0]}
 
@@ -225,7 +228,7 @@ class Session:
         )
 
 
-def what_runs(assembly: Assembly, population: Population) -> str:
+def what_runs(assembly: Assembly, population: Population | Blocks) -> str:
     """One line before a run starts: the budget as it was rounded, and on what it runs."""
     experiment, plan = assembly.experiment, assembly.plan
     steps, members, devices = assembly.steps(plan.iterations), population.size, len(population.devices)

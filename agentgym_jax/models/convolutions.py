@@ -47,7 +47,7 @@ class Convolutions(nn.Module):
 
 def each(sizes: tuple[int, ...], layer: int) -> int:
     """The entry of this layer; a single entry is for all."""
-    return sizes[layer] if len(sizes) > 1 else sizes[0]
+    return sizes[min(layer, len(sizes) - 1)]
 
 
 def convolve(x: jax.Array, kernel: jax.Array, stride: int, padding: str) -> jax.Array:

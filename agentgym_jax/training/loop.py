@@ -15,7 +15,7 @@ from agentgym_jax.rollout.episodes import means
 from agentgym_jax.rollout.unroll import Acting, make_acting, start, unroll
 from agentgym_jax.tasks.base import Tasks
 from agentgym_jax.training.evaluate import play
-from agentgym_jax.types import Across, Best, Clock, Sizes, TrainState
+from agentgym_jax.types import Across, ActorState, Best, Clock, Sizes, TrainState, Trajectory
 from envs_jax.core import Env
 
 _EVALUATION = 0x6576616C  # sets the keys of evaluation apart from those of training
@@ -57,6 +57,7 @@ class Loop(NamedTuple):
     advance: Callable[[TrainState, Any, Clock], tuple[TrainState, dict[str, jax.Array]]]
     evaluate: Callable[[TrainState, Any, jax.Array], tuple[TrainState, Evaluation]]
     plan: Plan
+    acting: Acting  # what it is made of
     shards: int = 1  # devices that share the environments of one member; all hold the same learner
 
 
@@ -95,7 +96,7 @@ def make_loop(
     def evaluate(state: TrainState, hyper: Any, round: jax.Array):
         return _evaluate(playing, plan, state, hyper, round)
 
-    return Loop(init, advance, evaluate, plan, across.size)
+    return Loop(init, advance, evaluate, plan, acting, across.size)
 
 
 def _initial_state(acting: Acting, key: jax.Array, hyper: Any) -> TrainState:
@@ -103,13 +104,17 @@ def _initial_state(acting: Acting, key: jax.Array, hyper: Any) -> TrainState:
     learner = acting.algorithm.init(key_learner, hyper)
     tasks = acting.tasks.init()
     actor = start(acting, tasks, key_actor)
-    clock = Clock(jnp.int32(0), jnp.int32(1))
-    shapes = jax.eval_shape(
-        lambda *args: unroll(acting, *args, uniform=False)[1], learner, hyper, actor, tasks, key_actor, clock
-    )
+    shapes = jax.eval_shape(lambda *args: first_rollout(acting, *args), learner, hyper, actor, tasks, key_actor)
     memory = acting.algorithm.memory.init(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes))
     best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, learner))
     return strong(TrainState(learner, actor, memory, tasks, best, key))
+
+
+def first_rollout(
+    acting: Acting, learner: Any, hyper: Any, actor: ActorState, tasks: Any, key: jax.Array
+) -> Trajectory:
+    """What a rollout at the start of training records; for its shapes."""
+    return unroll(acting, learner, hyper, actor, tasks, key, Clock(jnp.int32(0), jnp.int32(1)), uniform=False)[1]
 
 
 def _warm_up(acting: Acting, state: TrainState, hyper: Any) -> TrainState:

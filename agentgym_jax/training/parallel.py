@@ -65,15 +65,19 @@ def host_order(tree: Any, groups: int, shards: int, size: int) -> Any:
 
 def state_shapes(loop: Loop, keys: Any, hyper: Any) -> TrainState:
     """Shapes and dtypes of the states of all members in host order, from `keys` and `hyper` [P, ...]; nothing is run."""
-    members = jax.vmap(loop.init)
-    devices = jax.vmap(members, in_axes=None, axis_name=_AXIS, axis_size=loop.shards)
-    size = jax.tree.leaves(hyper)[0].shape[0]
-    return jax.eval_shape(lambda keys, hyper: host_order(devices(keys, hyper), 1, loop.shards, size), keys, hyper)
+    size, shapes = jax.tree.leaves(hyper)[0].shape[0], shapes_on_devices(loop, jax.vmap(loop.init), keys, hyper)
+    return jax.eval_shape(lambda tree: host_order(tree, 1, loop.shards, size), shapes)
+
+
+def shapes_on_devices(loop: Loop, function: Callable[..., Any], *args: Any) -> Any:
+    """Shapes of what a function gives on the devices that share a member, [shards, ...]; nothing is run."""
+    return jax.eval_shape(jax.vmap(function, in_axes=None, axis_name=_AXIS, axis_size=loop.shards), *args)
 
 
 def _on_host(x: jax.Array) -> Any:
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(np.asarray(jax.random.key_data(x)), impl=jax.random.key_impl(x))
+        data: Any = np.asarray(jax.random.key_data(x))
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(x))
     return np.asarray(jax.device_get(x))
 
 

@@ -33,8 +33,8 @@ def test_a_users_own_flags_stay():
 
 def test_cores_become_devices_only_before_jax_starts():
     done = python(
-        "import agentgym_jax as a; print(a.use_cores(3)); import jax; print(len(jax.devices())); print(a.use_cores(3))\n"
-        "try: a.use_cores(2)\nexcept RuntimeError as error: print(error)"
+        "import agentgym_jax as a; print(a.use_cores(3)); import jax; print(len(jax.devices())); print(a.use_cores(2))\n"
+        "try: a.use_cores(4)\nexcept RuntimeError as error: print(error)"
     )
     lines = done.stdout.splitlines()
     assert lines[:3] == ["3", "3", "3"], done.stderr
