@@ -35,6 +35,7 @@ class NetworkConfig:
     strides: tuple[int, ...] = (1,)  # ≥ 1, likewise (MinAtar: [1])
     padding: str = "valid"  # valid | same: whether convolutions see inside the image only, or keep its size (MinAtar: valid)
     trunk: str = "separate"  # separate | shared: whether actor and critic share all but their heads (PureJaxRL: separate)
+    dueling: bool = False  # action values as state value plus advantage (Wang et al. 2016); read by Q-learners
     sharing: str = "shared"  # shared | agent: one set of parameters, or one for every agent (JaxMARL: shared)
     log_std: float = 0.0  # −20 … 2, initial logarithm of the standard deviation, [-1, 1] units (PureJaxRL: 0)
     compute_dtype: str = "float32"  # float32 | bfloat16 of dense and convolutional layers; pays on accelerators alone
@@ -47,8 +48,9 @@ class NetworkConfig:
             object.__setattr__(self, field, tuple(sizes))
         if not _positive(self.recurrent):
             raise ValueError(f"network.recurrent must be a whole number between 1 and 65,536, got {self.recurrent!r}")
-        if not isinstance(self.layer_norm, bool):
-            raise ValueError(f"network.layer_norm must be true or false, got {self.layer_norm!r}")
+        for field in ("layer_norm", "dueling"):
+            if not isinstance(getattr(self, field), bool):
+                raise ValueError(f"network.{field} must be true or false, got {getattr(self, field)!r}")
         for field, known in _CHOICES.items():
             if getattr(self, field) not in known:
                 raise unknown(f"network.{field}", getattr(self, field), known)

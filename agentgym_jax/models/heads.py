@@ -33,6 +33,21 @@ class PolicyHead(nn.Module):
         return NormalParams(outputs, jnp.broadcast_to(log_std, outputs.shape))
 
 
+class ActionValueHead(nn.Module):
+    """[..., F] -> the value of every action, [..., actions]; `dueling`: V + A − mean A (Wang et al. 2016, eq. 9)."""
+
+    actions: int
+    dueling: bool = False
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        advantage = dense(self.actions, 1.0, name="output")(x)
+        if not self.dueling:
+            return advantage
+        value = dense(1, 1.0, name="value")(x)
+        return value + advantage - jnp.mean(advantage, axis=-1, keepdims=True)
+
+
 class ValueHead(nn.Module):
     """[..., F] -> values [..., outputs], kernel gain 1."""
 

@@ -6,9 +6,10 @@ A network of your own is a builder, registered under a name that `network.name` 
     register_network("mine", build)
 
 `role` is `actor` (observations -> distribution parameters), `critic` (observations -> values [T, B, A, 1]),
-`central_critic` (the world [T, B, 1, W] -> values [T, B, 1, 1]) or `actor_critic` (observations -> both, a shared trunk).
-A builder with a fourth argument `outputs` may be asked for critics with so many values in place of one. Parameter sharing
-is applied outside the builder, so every network has it.
+`central_critic` (the world [T, B, 1, W] -> values [T, B, 1, 1]), `actor_critic` (observations -> both, a shared trunk) or
+`action_value` (observations -> a value for every action [T, B, A, n] of a Discrete space). A builder with a fourth argument
+`outputs` may be asked for critics with so many values in place of one. Parameter sharing is applied outside the builder, so
+every network has it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import jax.numpy as jnp
 from agentgym_jax.models.base import Model
 from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.convolutions import Convolutions
-from agentgym_jax.models.heads import PolicyHead, ValueHead
+from agentgym_jax.models.heads import ActionValueHead, PolicyHead, ValueHead
 from agentgym_jax.models.recurrent import GRU
 from agentgym_jax.models.sharing import per_agent
 from agentgym_jax.models.torsos import MLP, numbers, vector
@@ -34,7 +35,7 @@ from envs_jax.core import EnvSpec
 from envs_jax.names import unknown
 from envs_jax.spaces import Box, Discrete, MultiDiscrete, Space
 
-ROLES = ("actor", "critic", "central_critic", "actor_critic")
+ROLES = ("actor", "critic", "central_critic", "actor_critic", "action_value")
 Builder = Callable[..., Model]  # (config, spec, role) or (config, spec, role, outputs=1)
 _builders: dict[str, Builder] = {}
 
@@ -77,6 +78,11 @@ def policy_value_model(config: NetworkConfig, spec: EnvSpec) -> Model:
     return _build(config, spec, "actor_critic")
 
 
+def action_value_model(config: NetworkConfig, spec: EnvSpec) -> Model:
+    """Observations [T, B, A, ...] -> the value of every action, [T, B, A, n]; the actions must be Discrete."""
+    return _build(config, spec, "action_value")
+
+
 def _build(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) -> Model:
     if config.name not in _builders:
         raise unknown("network.name", config.name, network_names(), "(`register_network` adds your own)")
@@ -100,7 +106,7 @@ class Network(nn.Module):
     config: NetworkConfig
     space: Space
     policy: PolicyHead | None = None
-    value: ValueHead | None = None
+    value: ValueHead | ActionValueHead | None = None
 
     @nn.compact
     def __call__(self, carry: Any, inputs: jax.Array, reset: jax.Array) -> tuple[Any, Any]:
@@ -131,7 +137,9 @@ def _default(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) 
     if role in ("actor", "actor_critic"):
         size = distribution(spec.action_space).size
         policy = PolicyHead(spec.action_space, size, config.log_std)
-    if role != "actor":
+    if role == "action_value":
+        value = ActionValueHead(spec.action_space.n, config.dueling)
+    elif role != "actor":
         value = ValueHead(outputs)
     return _as_model(Network(config, space, policy, value), space, config.recurrent if config.remembers else 0)
 
