@@ -32,8 +32,9 @@ from flax import struct
 from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.advantages import ADVANTAGES, Advantages
 from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.algorithms.minibatches import Minibatches, check_passes, make_minibatches
 from agentgym_jax.algorithms.normalise import normalised
-from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_size, check_whole
+from agentgym_jax.checks import ConfigError, check_choice, check_flag
 from agentgym_jax.memory.latest import latest
 from agentgym_jax.models.actor_critic import Outputs, central_values, local_values, separate, shared
 from agentgym_jax.models.base import Model, apply_next, apply_once, is_recurrent
@@ -41,10 +42,8 @@ from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.networks import policy_model, policy_value_model, value_model
 from agentgym_jax.ops import losses
 from agentgym_jax.ops.distributions import Distribution, distribution
-from agentgym_jax.ops.permutation import affine_permutation, exact_permutation
 from agentgym_jax.ops.schedules import resolve
 from agentgym_jax.ops.teams import rows_with_value, team_values
-from agentgym_jax.ops.trees import flatten_rows
 from agentgym_jax.types import Across, Batch, Clock, Sizes, Transition
 from envs_jax.core import Box, EnvSpec
 
@@ -67,10 +66,7 @@ class PPOConfig:
     normalise_rewards: bool = False  # by the running deviation of the discounted return
 
     def __post_init__(self):
-        check_whole("algorithm.epochs", self.epochs)
-        check_whole("algorithm.minibatches", self.minibatches)
-        check_choice("algorithm.minibatch_by", self.minibatch_by, ("auto", "step", "environment"))
-        check_choice("algorithm.permutation", self.permutation, ("affine", "exact"))
+        check_passes(self)
         check_choice("algorithm.distribution", self.distribution, ("normal", "tanh_normal"))
         check_choice("algorithm.critic", self.critic, ("local", "central"))
         check_choice("algorithm.advantages", self.advantages, ADVANTAGES)
@@ -151,11 +147,10 @@ class PPO:
     config: PPOConfig
     model: Model  # actor and critic as one, see models/actor_critic.py
     distribution: Distribution
-    sizes: Sizes
     across: Across
     advantages: Advantages
     auxiliary: Callable[..., tuple[Any, dict[str, Any]]]
-    by_environment: bool
+    minibatches: Minibatches
 
     # ---- acting
 
@@ -184,11 +179,11 @@ class PPO:
         now = resolve(hyper, clock.progress).replace(learning_rate=hyper.learning_rate)
         rows = self._rows(learner, now, batch)
         key_order, key_loss = jax.random.split(key)
-        order = self._order(key_order)
+        order = self.minibatches.order(key_order)
 
         def minibatch(learner, inputs):
             index, key = inputs
-            rows_, carry = self._gather(rows, batch.carry, index)
+            rows_, carry = self.minibatches.gather(rows, batch.carry, index)
             gradient, scalars = jax.grad(self._loss, has_aux=True)(learner.params, now, rows_, carry, key)
             params, optimiser, more = optim.apply_gradient(
                 self.config.optimiser, now, learner.optimiser, learner.params, self.across.mean(gradient), clock, len(order)
@@ -237,19 +232,6 @@ class PPO:
 
     def _sample(self, steps: Transition) -> jax.Array:
         return steps.extras["sample"] if isinstance(self.spec.action_space, Box) else steps.action
-
-    def _order(self, key: jax.Array) -> jax.Array:
-        """Which rows each gradient step takes, int32 [epochs · minibatches, rows of a minibatch]."""
-        count = self.sizes.num_envs if self.by_environment else self.sizes.num_envs * self.sizes.rollout_length
-        permute = affine_permutation if self.config.permutation == "affine" else exact_permutation
-        order = jax.vmap(lambda key: permute(key, count))(jax.random.split(key, self.config.epochs))
-        return order.reshape(self.config.epochs * self.config.minibatches, -1)
-
-    def _gather(self, rows: Rows, carry: Any, index: jax.Array) -> tuple[Rows, Any]:
-        """One minibatch [L, B, A, ...]: whole windows of some environments, or steps as windows of length 1."""
-        if self.by_environment:
-            return jax.tree.map(lambda x: x[:, index], rows), jax.tree.map(lambda x: x[index], carry)
-        return jax.tree.map(lambda x: x[index][None], flatten_rows(rows)), carry  # feed-forward: it has no leaves
 
     def _loss(self, params, hyper, rows: Rows, carry, key):
         outputs, _ = self.model.apply(params, carry, rows.inputs, rows.reset)
@@ -308,20 +290,6 @@ def networks(network: NetworkConfig, spec: EnvSpec, config: PPOConfig) -> dict[s
     return {"actor": policy_model(network, spec), "critic": central_values(critic, spec.agents, team)}
 
 
-def _shuffles_environments(config: PPOConfig, model: Model, sizes: Sizes) -> bool:
-    """Whether minibatches take whole windows; refuses what does not fit together, with the numbers."""
-    recurrent = is_recurrent(model)
-    if recurrent and config.minibatch_by == "step":
-        raise ConfigError("algorithm.minibatch_by: `step` would tear a recurrent network's windows; use `environment`")
-    by_environment = recurrent if config.minibatch_by == "auto" else config.minibatch_by == "environment"
-    rows = ("train.num_envs", sizes.num_envs)
-    if not by_environment:
-        rows = ("train.num_envs · train.rollout_length", sizes.num_envs * sizes.rollout_length)
-    check_divides("algorithm.minibatches", config.minibatches, *rows)
-    check_size(f"algorithm.epochs · {rows[0]}", config.epochs * rows[1])
-    return by_environment
-
-
 def make(
     spec: EnvSpec,
     config: PPOConfig,
@@ -349,11 +317,10 @@ def make(
         config=config,
         model=model,
         distribution=distribution(spec.action_space, config.distribution),
-        sizes=sizes,
         across=across,
         advantages=advantages or ADVANTAGES[config.advantages],
         auxiliary=auxiliary,
-        by_environment=_shuffles_environments(config, model, sizes),
+        minibatches=make_minibatches(config, is_recurrent(model), sizes),
     )
     record = RECORD | ({"world", "next_world"} if central else frozenset())
     algorithm = Algorithm(ppo.init, ppo.carry, ppo.act, ppo.learn, latest(), record)

@@ -282,11 +282,11 @@ def test_an_epoch_takes_every_row_once_and_keeps_agents_and_windows_together(per
     t, n, a = np.indices((6, 8, 2))
     marks = jnp.float32(100 * t + 10 * n + a)
     rows = ppo.Rows(**{field.name: marks for field in dataclasses.fields(ppo.Rows)})
-    order = algorithm._order(jax.random.key(3))
+    order = algorithm.minibatches.order(jax.random.key(3))
     assert len(order) == 12
     epochs = []
     for index in order:
-        part, carry = algorithm._gather(rows, {"memory": marks[0]} if by == "environment" else (), index)
+        part, carry = algorithm.minibatches.gather(rows, {"memory": marks[0]} if by == "environment" else (), index)
         assert all(np.array_equal(leaf, part.target) for leaf in jax.tree.leaves(part))
         got = np.asarray(part.target)
         assert got.shape == ((6, 2, 2) if by == "environment" else (1, 12, 2))
