@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from envs_jax.names import unknown
+
+Chosen = TypeVar("Chosen")
 
 
 def strong(tree: Any) -> Any:
@@ -37,3 +39,17 @@ def check_time_limit(environment: str, time_limit: Any) -> int:
     if isinstance(time_limit, bool) or not isinstance(time_limit, int) or time_limit < 1:
         raise ValueError(f"{environment}: time_limit must be a whole number of steps, at least 1, got {time_limit!r}")
     return time_limit
+
+
+def check_whole(environment: str, least: int, **arguments: Any) -> None:
+    """Raises ValueError unless every argument is a whole number, at least `least`."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{environment}: {name} must be a whole number, at least {least}, got {value!r}")
+
+
+def choose(environment: str, argument: str, value: Any, known: Mapping[str, Chosen]) -> Chosen:
+    """What the name `value` stands for; raises ValueError with the nearest names, or all, when there is none."""
+    if not isinstance(value, str) or value not in known:
+        raise unknown(f"{argument} of {environment}", value, known)
+    return known[value]

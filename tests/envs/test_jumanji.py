@@ -1,8 +1,5 @@
 """jumanji's adapters against jumanji itself, over whole episodes of random play, nine actions in ten legal."""
 
-import dataclasses
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,83 +11,30 @@ from jumanji.environments.routing.lbf.generator import RandomGenerator
 import envs_jax
 from envs_jax.adapters import jumanji
 
+from . import jumanji_play
+from .jumanji_play import EPISODES, LONG, QUICKLY, STEPS, Case, play_case
+
 pytestmark = pytest.mark.usefixtures("relaxed_rank_promotion")  # jumanji's LevelBasedForaging relies on rank promotion
 
-EPISODES, STEPS, LONG = 24, 30, 1000
-QUICKLY = {"xla_backend_optimization_level": 0}  # compiling takes most of the time here
 CASES = {
-    "LevelBasedForaging-v0": (
+    "LevelBasedForaging-v0": Case(
         {"grid_size": 6, "fov": 2, "num_food": 1, "force_coop": False, "time_limit": 14},
         lambda: LevelBasedForaging(RandomGenerator(6, 2, 1, 2, 2, False), time_limit=LONG),
     ),
-    "Connector-v3": (
+    "Connector-v3": Case(
         {"grid_size": 5, "num_agents": 3, "time_limit": 14},
         lambda: Connector(RandomWalkGenerator(5, 3), time_limit=LONG),
     ),
-    "Snake-v1": (
+    "Snake-v1": Case(
         {"num_rows": 3, "num_cols": 3, "time_limit": 25},
         lambda: Snake(3, 3, time_limit=LONG),
     ),
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Play:
-    """Episodes of an adapter and of the library side by side; leaves lead with [EPISODES, STEPS + 1]."""
-
-    name: str
-    env: Any
-    states: Any
-    timesteps: Any
-    library_states: Any
-    library_timesteps: Any
-    actions: Any
-
-    def running(self):
-        """[EPISODES, STEPS + 1]: rows up to and with the first `last`."""
-        last = self.timesteps.last
-        return np.cumsum(last, axis=1) - last == 0
-
-    def ends(self):
-        """Which rows are true ends, and which are cut, [EPISODES, STEPS + 1] each."""
-        return jax.device_get(jax.vmap(jax.vmap(lambda timestep: (timestep.terminated, timestep.truncated)))(self.timesteps))
-
-
-def play_side_by_side(env, library):
-    """Batches over keys: an adapter's absorbing `step`, and the library's step from the same state with the same key.
-
-    Equal at every step, they are equal over the episode, and XLA compiles what they have in common once.
-    """
-
-    def step(carry, key):
-        state, timestep = carry
-        key_rule, key_action, key_step = jax.random.split(key, 3)
-        obey = timestep.action_mask | (jax.random.uniform(key_rule) < 0.1)
-        action = env.spec.sample_actions(key_action, timestep.replace(action_mask=obey))
-        library_state, library_timestep = library.step(state.library.replace(key=key_step), action)
-        state, timestep = env.step(key_step, state, action, ())
-        return (state, timestep), (state, timestep, library_state.replace(key=()), library_timestep, action)
-
-    def episode(key):
-        key_reset, key_steps = jax.random.split(key)
-        state, timestep = env.reset(key_reset, ())
-        library_state, library_timestep = library.reset(key_reset)
-        start = (state, timestep, library_state.replace(key=()), library_timestep)
-        _, (*rows, actions) = jax.lax.scan(step, start[:2], jax.random.split(key_steps, STEPS))
-        return *jax.tree.map(lambda first, later: jnp.concatenate([first[None], later]), start, tuple(rows)), actions
-
-    play = jax.jit(jax.vmap(episode), compiler_options=QUICKLY)
-    return jax.device_get(play(jax.random.split(jax.random.PRNGKey(0), EPISODES)))
-
-
 @pytest.fixture(scope="module")
 def plays():
-    with jax.numpy_rank_promotion("allow"):
-        found = {}
-        for name, (kwargs, build) in CASES.items():
-            env = jumanji.make(name, **kwargs)
-            found[name] = Play(name, env, *play_side_by_side(env, build()))
-        return found
+    return {name: play_case(name, case) for name, case in CASES.items()}
 
 
 @pytest.fixture(params=CASES)
@@ -99,42 +43,19 @@ def play(request, plays):
 
 
 def test_states_rewards_ends_and_masks_are_the_librarys(play):
-    running, library = play.running(), play.library_timesteps
-    for ours, theirs in zip(jax.tree.leaves(play.states.library), jax.tree.leaves(play.library_states), strict=True):
-        np.testing.assert_array_equal(ours[running], theirs[running])
-    np.testing.assert_array_equal(play.timesteps.reward[running], library.reward[running])
-    np.testing.assert_array_equal(play.ends()[0][running], (library.step_type == 2)[running])
-    np.testing.assert_array_equal(play.timesteps.action_mask[running], library.observation.action_mask[running])
+    jumanji_play.check_equal(play)
 
 
 def test_a_limit_is_exact_and_no_death(play):
-    limit, timesteps = play.env.spec.episode_limit, play.timesteps
-    lengths = np.argmax(timesteps.last, axis=1)
-    rows = np.arange(EPISODES), lengths
-    died, cut = (flags[rows] for flags in play.ends())
-    assert cut.any() and died.any(), "the sample must hold both kinds of end"
-    assert np.all(timesteps.last[rows]) and np.all(cut != died) and np.all(lengths[cut] == limit)
-    np.testing.assert_array_equal(play.states.ended[rows], died)
-    assert np.all(timesteps.discount[rows][died] == 0)
-    kept = timesteps.discount[rows][cut]
-    np.testing.assert_array_equal(kept, 1.0 if play.name != "Connector-v3" else timesteps.alive[rows][cut])
+    jumanji_play.check_limit(play)
 
 
 def test_a_true_end_on_the_last_step_is_not_cut(play):
-    state = jax.tree.map(lambda leaf: leaf[0, 0], play.states)
-    at_limit = state.replace(steps=jnp.int32(play.env.spec.episode_limit))
-    cut, died = (play.env.observe(at_limit.replace(ended=jnp.bool_(ended)), ()) for ended in (False, True))
-    assert cut.truncated and not cut.terminated
-    assert died.terminated and not died.truncated
+    jumanji_play.check_true_end_at_limit(play)
 
 
 def test_the_end_absorbs(play):
-    timesteps, after = play.timesteps, ~play.running()
-    assert after.any() and np.all(timesteps.last[after]) and np.all(timesteps.reward[after] == 0)
-    for episode in range(EPISODES):
-        end = np.argmax(timesteps.last[episode])
-        for leaf in jax.tree.leaves((play.states, timesteps.observation)):
-            np.testing.assert_array_equal(leaf[episode, end:], np.broadcast_to(leaf[episode, end], leaf[episode, end:].shape))
+    jumanji_play.check_absorbing(play)
 
 
 def test_the_registry_knows_it(play):
@@ -143,14 +64,7 @@ def test_the_registry_knows_it(play):
 
 
 def test_spaces_contain_what_is_emitted(play):
-    spec, axes = play.env.spec, 2 if play.env.spec.num_agents is None else 3
-    observation = play.timesteps.observation
-    assert observation.shape[axes:] == spec.observation_space.shape
-    flat = observation.reshape(-1, *spec.observation_space.shape)
-    assert np.all(jax.vmap(spec.observation_space.contains)(flat))
-    assert np.all(jax.vmap(spec.action_space.contains)(play.actions.ravel()))
-    assert play.timesteps.action_mask.shape[axes:] == (spec.action_space.n,)
-    assert set(play.timesteps.metrics) == {name for name, _ in spec.metrics}
+    jumanji_play.check_spaces(play)
 
 
 def test_reset_and_step_agree_in_shape_and_strong_dtype(play):

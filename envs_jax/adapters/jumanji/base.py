@@ -7,14 +7,18 @@ ends is a true end, what the count ends is a truncation.
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import dataclasses
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.adapters.common import cast_like, strong
+from envs_jax.adapters.jumanji.raw import raw_spaces, tuples
 from envs_jax.core import Env, EnvSpec, TimeStep
+from envs_jax.spaces import Discrete
 
 
 @struct.dataclass
@@ -23,12 +27,15 @@ class State:
 
     library: Any  # the library's own state, its key taken out
     emitted: Any  # the parts of the library's observation that do not stand in its state
+    raw: Any  # the library's whole observation where it is what agents see, else ()
     ended: jax.Array  # bool []: a true end
     steps: jax.Array  # int32 []: since the start of the episode
 
 
 class JumanjiEnv(Env):
     """Base of the adapted environments. A subclass builds `library` and `spec`, and overrides what differs from here."""
+
+    _shows_raw = False
 
     def __init__(self, library: Any, spec: EnvSpec):
         if spec.episode_limit is None:
@@ -37,6 +44,20 @@ class JumanjiEnv(Env):
         self.spec = spec
         self._limit = spec.episode_limit
         self._axes = () if spec.num_agents is None else (spec.num_agents,)
+
+    def raw(self) -> Self:
+        """A copy whose agents see the library's own observation, a tree, in place of `view`.
+
+        Of several agents each sees all of it and its own number: `(observation, number)`.
+        """
+        observation = jax.eval_shape(lambda key: self.library.reset(key)[1].observation, jax.random.PRNGKey(0))
+        spaces = raw_spaces(self.library.observation_spec, tuples(observation))
+        if self.spec.num_agents is not None:
+            spaces = (spaces, Discrete(self.spec.num_agents))
+        env = copy.copy(self)
+        env.spec = dataclasses.replace(self.spec, observation_space=spaces)
+        env._shows_raw = True
+        return env
 
     def emitted(self, observation: Any) -> Any:
         """The parts of the library's observation that `view` and `action_mask` need; the state keeps them."""
@@ -75,7 +96,7 @@ class JumanjiEnv(Env):
         alive = self.alive(state)
         earning = alive if self.spec.reward == "individual" else jnp.ones_like(alive)
         return TimeStep(
-            observation=self.view(state),
+            observation=self._raw_view(state) if self._shows_raw else self.view(state),
             reward=jnp.zeros(self._axes, jnp.float32),
             discount=(earning & ~state.ended).astype(jnp.float32),
             alive=alive,
@@ -85,4 +106,12 @@ class JumanjiEnv(Env):
         )
 
     def _state(self, library: Any, timestep: Any, steps: jax.Array) -> State:
-        return State(library.replace(key=()), self.emitted(timestep.observation), timestep.last(), steps)
+        observation = timestep.observation
+        raw = tuples(observation) if self._shows_raw else ()
+        return State(library.replace(key=()), self.emitted(observation), raw, timestep.last(), steps)
+
+    def _raw_view(self, state: State) -> Any:
+        if self.spec.num_agents is None:
+            return state.raw
+        everything = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*self._axes, *leaf.shape)), state.raw)
+        return everything, jnp.arange(self.spec.num_agents, dtype=jnp.int32)
