@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agentgym_jax.algorithms import ppo
+from agentgym_jax.algorithms import action_values, ppo, pqn, qlearning
 from envs_jax.names import unknown
 
 
@@ -21,10 +21,18 @@ class Entry(NamedTuple):
 
 
 _PPO = Entry(ppo.PPOConfig, ppo.PPOHyper, ppo.networks, ppo.make, ranges=ppo.RANGES)
+_Q = Entry(qlearning.QConfig, qlearning.QHyper, action_values.networks, qlearning.make, ranges=qlearning.RANGES)
+_PQN = Entry(pqn.PQNConfig, pqn.PQNHyper, action_values.networks, pqn.make, ranges=pqn.RANGES)
 _ENTRIES: dict[str, Entry] = {
     "ppo": _PPO,
     "ippo": _PPO,
     "mappo": _PPO._replace(defaults={"critic": "central"}),
+    "dqn": _Q,
+    "iql": _Q,
+    "vdn": _Q._replace(defaults={"mixer": "sum"}),
+    "qmix": _Q._replace(defaults={"mixer": "hypernet"}),
+    "pqn": _PQN,
+    "pqn_vdn": _PQN._replace(defaults={"mixer": "sum"}),
 }
 
 

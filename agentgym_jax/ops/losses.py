@@ -33,6 +33,12 @@ def clipped_value_loss(value: jax.Array, old_value: jax.Array, target: jax.Array
     return 0.5 * jnp.maximum(jnp.square(value - target), jnp.square(clipped - target))
 
 
+def huber(error: jax.Array) -> jax.Array:
+    """½ δ² up to |δ| = 1, |δ| − ½ beyond (Huber 1964), of each entry."""
+    size = jnp.abs(error)
+    return jnp.where(size <= 1.0, 0.5 * jnp.square(error), size - 0.5)
+
+
 def explained_variance(prediction: jax.Array, target: jax.Array, weight: jax.Array, across: Across = Across()) -> jax.Array:
     """1 − Var[target − prediction] / Var[target] over the rows that weigh; 0 when the target does not vary."""
 

@@ -56,3 +56,24 @@ def gae(reward, discount, values, next_values, cut, trace_decay) -> tuple[jax.Ar
 
     advantages = jax.lax.scan(step, jnp.zeros_like(delta[0]), (delta, decay), reverse=True)[1]
     return advantages, advantages + values
+
+
+def n_step(reward, discount, cut) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The return of a window's first row, from its n = L rows or fewer: it stops after the first row k that ends something.
+
+    G = Σ_{t ≤ k} (Π_{i < t} d[i]) r[t], to be completed by (Π_{i ≤ k} d[i]) · v'[k], the value of row k's own next observation
+    (Watkins 1989; Sutton & Barto 2018, eq. 7.1). Row k is the first with a cut (an episode's end of either kind, or a slot's
+    reuse) or with discount 0 (a true end or a death: nothing is added), else the last. Through a time limit d[k] is γ.
+
+    Args are [L, ...]; `discount` is γ times the environment's.
+
+    Returns:
+      G [...], the discount of the value [...], and k, int32 [...]: where to find that next observation.
+    """
+    goes_on = ~(cut | (discount == 0))[:-1]
+    reached = jnp.concatenate([jnp.ones_like(cut[:1]), jnp.cumprod(goes_on, axis=0, dtype=jnp.int32) > 0])
+    before = jnp.concatenate([jnp.ones_like(discount[:1]), jnp.cumprod(discount[:-1], axis=0)])
+    index = jnp.sum(reached, axis=0, dtype=jnp.int32) - 1
+    value = jnp.sum(jnp.where(reached, before * reward, 0.0), axis=0)
+    weight = jnp.take_along_axis(before * discount, index[None], axis=0)[0]
+    return value, weight, index

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from agentgym_jax.ops.returns import gae, lambda_returns, trace_cuts
+from agentgym_jax.ops.returns import gae, lambda_returns, n_step, trace_cuts
 
 T, N, A = 12, 3, 2
 GAMMA, DECAY = 0.9, 0.8
 close = np.testing.assert_allclose
 
-jit_gae, jit_lambda_returns, jit_cuts = jax.jit(gae), jax.jit(lambda_returns), jax.jit(trace_cuts)
+jit_gae, jit_lambda_returns, jit_cuts, jit_n_step = (jax.jit(f) for f in (gae, lambda_returns, trace_cuts, n_step))
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +224,71 @@ def test_derivatives_by_discount_and_trace_decay_are_finite_and_right():
     step = 1e-2
     close(by_gamma, (total(GAMMA + step, DECAY) - total(GAMMA - step, DECAY)) / (2 * step), rtol=1e-2)
     close(by_decay, (total(GAMMA, DECAY + step) - total(GAMMA, DECAY - step)) / (2 * step), rtol=1e-2)
+
+
+def slow_n_step(reward, discount, cut):
+    """Walks on from the first row of each window until something ends: (return, discount of the value, its row)."""
+    out = np.zeros((3, *reward.shape[1:]))
+    for place in np.ndindex(reward.shape[1:]):
+        collected, reach, k = 0.0, 1.0, 0
+        while True:
+            collected += reach * float(reward[(k, *place)])
+            reach *= float(discount[(k, *place)])
+            if cut[(k, *place)] or discount[(k, *place)] == 0 or k == len(reward) - 1:
+                break
+            k += 1
+        out[(slice(None), *place)] = collected, reach, k
+    return out
+
+
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(
+    last=arrays.arrays(bool, (T, N), elements=st.sampled_from([False] * 5 + [True])),
+    dies=arrays.arrays(bool, (T, N, A), elements=st.sampled_from([False] * 8 + [True])),
+    renewed=arrays.arrays(bool, (T, N, A), elements=st.sampled_from([False] * 8 + [True])),
+    seed=st.integers(0, 99),
+)
+def test_n_step_returns_equal_a_walk_to_the_first_end(last, dies, renewed, seed):
+    reward, _, _ = numbers(seed)
+    discount = np.where(dies, 0.0, GAMMA).astype(np.float32)
+    cut = jit_cuts(last, renewed)
+    value, weight, index = jit_n_step(reward, discount, cut)
+    assert index.dtype == jnp.int32
+    expected = slow_n_step(reward, discount, np.asarray(cut))
+    close(value, expected[0], rtol=1e-4, atol=1e-5)
+    close(weight, expected[1], rtol=1e-5)
+    np.testing.assert_array_equal(index, expected[2])
+
+
+def test_n_step_of_one_row_is_that_row():
+    reward, discount = np.float32([[3.0, 3.0]]), np.float32([[GAMMA, 0.0]])
+    value, weight, index = n_step(reward, discount, np.zeros((1, 2), bool))
+    assert value.tolist() == [3, 3] and index.tolist() == [0, 0]
+    close(weight, [GAMMA, 0.0])
+
+
+@pytest.mark.parametrize(("at_end", "bootstrap"), [(GAMMA, GAMMA**2), (0.0, 0.0)])
+def test_n_step_stops_at_an_end_and_bootstraps_through_a_time_limit(at_end, bootstrap):
+    """The episode ends with the second of four rows; the rows after it are worth a million and belong to the next."""
+    reward = jnp.float32([1, 2, 1e6, 1e6])
+    discount = jnp.float32([GAMMA, at_end, GAMMA, GAMMA])
+    value, weight, index = n_step(reward, discount, jnp.array([False, True, False, False]))
+    close([value, weight], [1 + GAMMA * 2, bootstrap], rtol=1e-6)
+    assert index == 1
+
+
+def test_n_step_of_a_dead_agent_stops_at_its_death_and_its_successor_adds_nothing():
+    reward, discount = jnp.float32([1, 2, 0, 1e6]), jnp.float32([GAMMA, 0, GAMMA, GAMMA])
+    value, weight, index = n_step(reward, discount, jnp.zeros(4, bool))  # no cut: the discount alone says it
+    close([value, weight], [1 + GAMMA * 2, 0], rtol=1e-6)
+    assert index == 1
+
+
+def test_the_derivative_of_n_step_returns_by_the_discount_is_right_at_an_end_too():
+    reward, ends = jnp.float32([1, 2, 3, 4]), jnp.float32([1, 1, 0, 1])
+
+    def total(gamma):
+        value, weight, _ = n_step(reward, gamma * ends, jnp.zeros(4, bool))
+        return value + 10 * weight
+
+    close(jax.grad(total)(GAMMA), 2 + 2 * GAMMA * 3, rtol=1e-5)
