@@ -78,7 +78,8 @@ def small_loop(
     evaluation = {"episodes": 4, "cap": env.spec.episode_limit or 20, "seed": 0, "absolute": 2}
     plan = Plan(**(sizes | evaluation | plan))
     entry = get_algorithm(name)
-    config = entry.config(**({"epochs": 2, "minibatches": 2} | dict(entry.defaults) | (config or {})))
+    passes = {"epochs": 2, "minibatches": 2} if hasattr(entry.config, "minibatches") else {}
+    config = entry.config(**(passes | dict(entry.defaults) | (config or {})))
     models = entry.networks(NetworkConfig(**({"hidden": (16,)} | (network or {}))), env.spec, config)
     algorithm = entry.make(env.spec, config, models, local_sizes(plan, across), across)
     return make_loop(env, fixed(env.default_params), algorithm, plan, on_trace, across)
