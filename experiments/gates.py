@@ -1,4 +1,5 @@
-"""Gates: every one trains a shipped configuration and holds its result against a bar; `population_hang` looks for hangs.
+"""Gates: every one trains a shipped configuration and holds its result against a bar (`gate_table.py`). Two are guards:
+`population_hang` looks for hangs, and `every_environment` runs two iterations of PPO on every environment.
 
     python experiments/gates.py            all of them
     python experiments/gates.py NAME ...   these
@@ -9,95 +10,20 @@ is 1 when one failed.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gate_table import GATES, Found, iqm, rise, upper_bound
 
 ROOT = Path(__file__).resolve().parent.parent
-HANG = "population_hang"
+HANG, EVERY = "population_hang", "every_environment"
 RESULTS = ROOT / "experiments" / "results" / "gates"
-
-
-@dataclasses.dataclass(frozen=True)
-class Gate:
-    """What is trained, and the bar: `passes(returns [P], random)` with `random` the returns of 320 random episodes or ()."""
-
-    config: str
-    seeds: int
-    bar: str
-    passes: Callable[[np.ndarray, np.ndarray], bool]
-    overrides: tuple[str, ...] = ()
-    beats_random: bool = False
-    policy: str = "greedy"  # whose returns are held against the bar
-    minutes: int = 15
-
-
-def _iqm(x: np.ndarray) -> float:
-    from scipy.stats import trim_mean
-
-    return float(trim_mean(x, 0.25))
-
-
-def _upper_bound(random: np.ndarray) -> float:
-    """The upper end of the 95 % bootstrap interval of the mean."""
-    draws = np.random.default_rng(0).choice(random, size=(10_000, len(random)))
-    return float(np.percentile(draws.mean(axis=1), 97.5))
-
-
-def _above_random(returns: np.ndarray, random: np.ndarray) -> bool:
-    return _iqm(returns) > _upper_bound(random)
-
-
-def _foraging(config: str) -> Gate:
-    bar = "mean greedy return (sum over agents) of 4 seeds ≥ 0.9 within 2e6 steps"
-    return Gate(f"jumanji/{config}", 4, bar, lambda x, _: x.mean() >= 0.9, minutes=40)
-
-
-GATES = {
-    "cartpole_ppo": Gate(
-        "gymnax/cartpole_ppo",
-        16,
-        "mean greedy return ≥ 490 and at least 14 of 16 seeds ≥ 475 within 5e5 steps, one trace of advance",
-        lambda x, _: x.mean() >= 490 and int((x >= 475).sum()) >= 14,
-    ),
-    "acrobot_ppo": Gate("gymnax/acrobot_ppo", 8, "mean of 8 seeds ≥ -90 within 5e5 steps", lambda x, _: x.mean() >= -90),
-    "pendulum_ppo": Gate(
-        "gymnax/pendulum_ppo", 8, "median of 8 seeds ≥ -200 within 1e6 steps", lambda x, _: float(np.median(x)) >= -200
-    ),
-    "level_based_foraging_ippo": _foraging("level_based_foraging_ippo"),
-    "level_based_foraging_ippo_gru": _foraging("level_based_foraging_ippo_gru"),
-    "level_based_foraging_mappo": _foraging("level_based_foraging_mappo"),
-    "level_based_foraging_mappo_gru": _foraging("level_based_foraging_mappo_gru"),
-    "connector_ippo": Gate(
-        "jumanji/connector_ippo",
-        4,
-        "IQM of 4 seeds above the upper 95 % bound of the mean of 320 random episodes, 5e5 steps",
-        _above_random,
-        beats_random=True,
-    ),
-    "snake_ppo": Gate(
-        "jumanji/snake_ppo",
-        4,
-        "IQM of 4 seeds, sampled policy, above the upper 95 % bound of the mean of 320 random episodes, 5e5 steps",
-        _above_random,
-        beats_random=True,
-        policy="sampled",  # a short snake may turn back, and after 5e5 steps the mode still goes to and fro for ever
-    ),
-    "fast_ppo": Gate(
-        "brax/fast_ppo", 4, "every one of 4 seeds ≥ 135 (of 143.1) within 2^15 steps", lambda x, _: bool((x >= 135).all())
-    ),
-    "inverted_pendulum_ppo": Gate(
-        "brax/inverted_pendulum_ppo", 4, "mean of 4 seeds ≥ 950 within 2e6 steps", lambda x, _: x.mean() >= 950, minutes=40
-    ),
-}
 
 
 def run_gate(name: str) -> bool:
@@ -115,7 +41,8 @@ def run_gate(name: str) -> bool:
     summary = run.summary
     per_seed = {policy: summary["evaluation"][policy]["return"]["per_seed"] for policy in ("greedy", "sampled")}
     returns = np.asarray(per_seed[gate.policy])
-    passed = bool(gate.passes(returns, random)) and summary["compiles"] == 1 and not summary["diverged"]
+    found = Found(returns, random, run.curves["episode_return"])
+    passed = bool(gate.passes(found)) and summary["compiles"] == 1 and not summary["diverged"]
     record = {
         "gate": name,
         "bar": gate.bar,
@@ -125,7 +52,8 @@ def run_gate(name: str) -> bool:
         "seeds": summary["seeds"],
         "total_steps": summary["total_steps"],
         "policy": gate.policy,
-        "returns": {"mean": float(returns.mean()), "median": float(np.median(returns)), "iqm": _iqm(returns)},
+        "returns": {"mean": float(returns.mean()), "median": float(np.median(returns)), "iqm": iqm(returns)},
+        "rise": dict(zip(("mean", "standard_error"), rise(found.curve), strict=True)),
         "per_seed": per_seed,
         "absolute_per_seed": summary["absolute"]["return"]["per_seed"],
         "compiles": summary["compiles"],
@@ -133,7 +61,7 @@ def run_gate(name: str) -> bool:
         "provenance": _provenance(),
     }
     if gate.beats_random:
-        bounds = {"mean": float(random.mean()), "upper_95": _upper_bound(random), "p95": float(np.percentile(random, 95))}
+        bounds = {"mean": float(random.mean()), "upper_95": upper_bound(random), "p95": float(np.percentile(random, 95))}
         record["random"] = {"episodes": len(random), **bounds}
     return _write(name, record)
 
@@ -202,9 +130,35 @@ def _ends(mode: str, devices: int, members: int) -> bool:
     return True
 
 
+def run_every_environment() -> bool:
+    """Two real iterations of PPO on every environment, at the smallest sizes, each with a process and a time-out of its own."""
+    begun, rows = time.perf_counter(), []
+    script = ROOT / "experiments" / "guards" / "every_environment.py"
+    listed = subprocess.run([sys.executable, str(script), "--list"], cwd=ROOT, check=True, capture_output=True, text=True)
+    for id in listed.stdout.split():
+        started = time.perf_counter()
+        try:
+            done = subprocess.run([sys.executable, str(script), id], cwd=ROOT, timeout=300, capture_output=True, text=True)
+            row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-300:]}
+        except subprocess.TimeoutExpired:
+            row = {"error": "still running after 300 s"}
+        rows.append({"id": id, **row, "seconds": time.perf_counter() - started})
+        print(json.dumps(rows[-1]), flush=True)
+    record = {
+        "gate": EVERY,
+        "bar": "two iterations of PPO end with finite parameters on every environment but MNISTBandit, which needs files",
+        "passed": all(row.get("finite", False) for row in rows),
+        "command": f"make gates ONLY={EVERY}",
+        "rows": rows,
+        "seconds": {"all": time.perf_counter() - begun},
+        "provenance": _provenance(),
+    }
+    return _write(EVERY, record)
+
+
 def main(names: list[str]) -> int:
     """Runs the gates one after another; 0 when all passed."""
-    known = [*GATES, HANG]
+    known = [*GATES, HANG, EVERY]
     if unknown := [name for name in names if name not in known]:
         print(f"gates: no gate is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
@@ -216,6 +170,8 @@ def main(names: list[str]) -> int:
 def _passes(name: str) -> bool:
     if name == HANG:
         return run_hang_guard()
+    if name == EVERY:
+        return run_every_environment()
     minutes, command = GATES[name].minutes, [sys.executable, __file__, "--here", name]
     try:
         return subprocess.run(command, cwd=ROOT, timeout=60 * minutes, check=False).returncode == 0

@@ -1,0 +1,123 @@
+"""The learning gates: which configuration is trained, and what it has to reach."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a gate looks at."""
+
+    returns: np.ndarray  # [P] mean returns at the last evaluation, of the policy that the gate names
+    random: np.ndarray  # returns of 320 episodes of uniformly random legal actions; empty unless the gate asks for them
+    curve: np.ndarray  # [P, iterations] mean returns of the episodes that ended in training, NaN where none did
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """What is trained, and the bar."""
+
+    config: str
+    seeds: int
+    bar: str
+    passes: Callable[[Found], bool]
+    overrides: tuple[str, ...] = ()
+    beats_random: bool = False
+    policy: str = "greedy"  # whose returns are held against the bar
+    minutes: int = 15
+
+
+def iqm(x: np.ndarray) -> float:
+    """The mean of the middle half."""
+    from scipy.stats import trim_mean
+
+    return float(trim_mean(x, 0.25))
+
+
+def upper_bound(random: np.ndarray) -> float:
+    """The upper end of the 95 % bootstrap interval of the mean."""
+    draws = np.random.default_rng(0).choice(random, size=(10_000, len(random)))
+    return float(np.percentile(draws.mean(axis=1), 97.5))
+
+
+def rise(curve: np.ndarray) -> tuple[float, float]:
+    """How far the mean of the last fifth of training lies above that of the first, over seeds: mean and standard error."""
+    fifth = curve.shape[1] // 5
+    difference = np.nanmean(curve[:, -fifth:], axis=1) - np.nanmean(curve[:, :fifth], axis=1)
+    return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def _rises(found: Found) -> bool:
+    mean, error = rise(found.curve)
+    return mean > 2.0 * error
+
+
+def _mean_at_least(config: str, seeds: int, bar: float, within: str, minutes: int = 15, **more: Any) -> Gate:
+    words = f"mean greedy return of {seeds} seeds ≥ {bar:g} within {within} steps"
+    return Gate(config, seeds, words, lambda found: found.returns.mean() >= bar, minutes=minutes, **more)
+
+
+def _foraging(config: str) -> Gate:
+    bar = "mean greedy return (sum over agents) of 4 seeds ≥ 0.9 within 2e6 steps"
+    return Gate(f"jumanji/{config}", 4, bar, lambda found: found.returns.mean() >= 0.9, minutes=40)
+
+
+def _above_random(config: str, steps: str, policy: str = "greedy", minutes: int = 15) -> Gate:
+    return Gate(
+        config,
+        4,
+        f"IQM of 4 seeds, {policy} policy, above the upper 95 % bound of the mean of 320 random episodes, {steps} steps",
+        lambda found: iqm(found.returns) > upper_bound(found.random),
+        beats_random=True,
+        policy=policy,
+        minutes=minutes,
+    )
+
+
+GATES = {
+    "cartpole_ppo": Gate(
+        "gymnax/cartpole_ppo",
+        16,
+        "mean greedy return ≥ 490 and at least 14 of 16 seeds ≥ 475 within 5e5 steps, one trace of advance",
+        lambda found: found.returns.mean() >= 490 and int((found.returns >= 475).sum()) >= 14,
+    ),
+    "acrobot_ppo": _mean_at_least("gymnax/acrobot_ppo", 8, -90, "5e5"),
+    "pendulum_ppo": Gate(
+        "gymnax/pendulum_ppo",
+        8,
+        "median of 8 seeds ≥ -200 within 1e6 steps",
+        lambda found: float(np.median(found.returns)) >= -200,
+    ),
+    "breakout_ppo": _mean_at_least("gymnax/breakout_ppo", 4, 30, "3e6", minutes=40),
+    "frozen_lake_ppo": _mean_at_least("gymnax/frozen_lake_ppo", 4, 0.7, "1e6"),
+    "deep_sea_ppo": _mean_at_least("gymnax/deep_sea_ppo", 4, 0.98, "1e6"),
+    "memory_chain_ppo_gru": _mean_at_least("gymnax/memory_chain_ppo_gru", 4, 0.9, "1e6"),
+    "level_based_foraging_ippo": _foraging("level_based_foraging_ippo"),
+    "level_based_foraging_ippo_gru": _foraging("level_based_foraging_ippo_gru"),
+    "level_based_foraging_mappo": _foraging("level_based_foraging_mappo"),
+    "level_based_foraging_mappo_gru": _foraging("level_based_foraging_mappo_gru"),
+    "connector_ippo": _above_random("jumanji/connector_ippo", "5e5"),
+    # A short snake may turn back, and after 5e5 steps the mode still goes to and fro for ever; so it does in a maze.
+    "snake_ppo": _above_random("jumanji/snake_ppo", "5e5", policy="sampled"),
+    "maze_ppo": _above_random("jumanji/maze_ppo", "2e6", policy="sampled", minutes=40),
+    "game_2048_ppo": _above_random("jumanji/game_2048_ppo", "5e5"),
+    "fast_ppo": Gate(
+        "brax/fast_ppo",
+        4,
+        "every one of 4 seeds ≥ 135 (of 143.1) within 2^15 steps",
+        lambda found: bool((found.returns >= 135).all()),
+    ),
+    "inverted_pendulum_ppo": _mean_at_least("brax/inverted_pendulum_ppo", 4, 950, "2e6", minutes=40),
+    "ant_ppo": Gate(
+        "brax/ant_ppo",
+        4,
+        "mean training return of the last fifth above that of the first by two standard errors, 4 seeds, 5e5 steps",
+        _rises,
+        minutes=40,
+    ),
+}
