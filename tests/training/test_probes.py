@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax
@@ -31,12 +32,14 @@ class Case:
     name: str = "ppo"
     network: dict[str, Any] = dataclasses.field(default_factory=dict)
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)  # of the probe
     ids: bool = False  # whether agents are told who they are
     iterations: int = 150
     values: Any = None  # (observations, worlds or (), values [B, A])
     returned: float | None = None  # by the greedy policy, in every episode
 
 
+ALONE = {"reward": "individual"}
 GRU = {"torso": "gru", "recurrent": 16, "hidden": ()}
 CUES = [[[-1.0]], [[1.0]]]  # [B, A, F] of one agent
 ONE = (CUES, (), [[1.0], [1.0]])
@@ -49,6 +52,16 @@ LATER = [[[0.0, 0.0], [cue, 1.0]] for cue in (-1.0, 1.0)]
 V_BEGIN, V_LATER = [1.0, 2.0 + 2.0 * GAMMA], [np.nan, 2.0]  # nothing is asked of the dead
 INDIVIDUAL = (BEGIN + LATER, np.reshape(BEGIN + LATER, (6, 4)), [V_BEGIN] * 4 + [V_LATER] * 2)
 WITH_IDS = (np.concatenate([BEGIN + LATER, np.tile(np.eye(2), (6, 1, 1))], axis=-1), (), INDIVIDUAL[2])
+# Two scouts with a cue each, and a guard with two: all sixteen worlds.
+CUES_OF_ALL = list(itertools.product((-1.0, 1.0), repeat=4))
+TWO_GROUPS = ([[[a, 0.0], [b, 0.0], [c, d]] for a, b, c, d in CUES_OF_ALL], CUES_OF_ALL, np.ones((16, 3)))
+GROUPS_WITH_IDS = ([[[a, 1, 0, 0, 0], [b, 0, 1, 0, 0], [c, d, 0, 0, 1]] for a, b, c, d in CUES_OF_ALL], (), TWO_GROUPS[2])
+# An elder beside a slot in which somebody dies after the first of three steps, and somebody else is born at the third.
+LIVES = [[[0, 1, 0, t], [c, 0, 0, 0]] for t in (0.0, 0.5) for c in (-1.0, 1.0)] + [[[0, 1, 0, 1], [0, 0, 1, 1]]]
+LIFE_WORLDS = [[-1, 0], [1, 0], [0, 0.5], [0, 0.5], [0, 1]]
+V_START, V_REST = 2.0 + GAMMA + GAMMA**2, 1.0 + GAMMA
+RESPAWN = (LIVES, LIFE_WORLDS, [[V_START] * 2] * 2 + [[V_REST, np.nan]] * 2 + [[1.0, 1.0]])
+EACH_LIFE = (LIVES, LIFE_WORLDS, [[GAMMA, 2.0]] * 2 + [[1.0, np.nan]] * 2 + [[0.0, 1.0]])
 
 CASES = {
     "constant": Case("constant", values=([[[0.0]]], (), [[1.0]])),
@@ -78,12 +91,26 @@ CASES = {
     "individual, mappo, a network each": Case(
         "individual", "mappo", network={"sharing": "agent"}, values=INDIVIDUAL, returned=5.0
     ),
+    "two groups, ippo": Case("two_groups", "ippo", network={"sharing": "group"}, values=TWO_GROUPS, returned=1.0),
+    "two groups, mappo": Case("two_groups", "mappo", network={"sharing": "group"}, values=TWO_GROUPS, returned=1.0),
+    "two groups, ippo, a network each": Case(
+        "two_groups", "ippo", network={"sharing": "agent"}, values=TWO_GROUPS, returned=1.0
+    ),
+    "two groups, ippo, one network with ids": Case("two_groups", "ippo", ids=True, values=GROUPS_WITH_IDS, returned=1.0),
+    "two groups, ippo, one network with learnt ids": Case(
+        "two_groups", "ippo", network={"id_embedding": 4}, values=TWO_GROUPS, returned=1.0
+    ),
+    "respawn, ippo": Case("respawn", "ippo", values=RESPAWN, returned=4.0),
+    "respawn, mappo": Case("respawn", "mappo", values=RESPAWN, returned=4.0),
+    "respawn, each alone, ippo": Case("respawn", "ippo", arguments=ALONE, values=EACH_LIFE, returned=4.0),
+    "respawn, each alone, mappo": Case("respawn", "mappo", arguments=ALONE, values=EACH_LIFE, returned=4.0),
+    "respawn, memory": Case("respawn", "ippo", network=GRU, returned=4.0),
 }
 
 
 def learner_of(case: Case):
     """One program: training from a key and a learning rate, then an evaluation and the values of the case's observations."""
-    env = envs_jax.make(f"probe/{case.probe}")
+    env = envs_jax.make(f"probe/{case.probe}", **case.arguments)
     env = AgentIds(env) if case.ids else env
     plan = {"num_envs": 16, "rollout_length": 8, "points": 1, "iterations": case.iterations, "episodes": EPISODES}
     loop = small_loop(env, case.name, case.network, {"epochs": 4, **case.config}, **plan)
