@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from envs_jax.spaces import Box, Discrete, MultiDiscrete, Space
@@ -81,13 +82,24 @@ class EnvSpec:
             raise ValueError(f"EnvSpec.reward must be `individual` or `team`, got {self.reward!r}")
         if bad := [name for name, how in self.metrics if how not in ("last", "sum", "mean")]:
             raise ValueError(f"EnvSpec.metrics must be `last`, `sum` or `mean`; wrong for {bad}")
-        if self.groups and sum(group.size for group in self.groups) != self.num_agents:
-            raise ValueError(f"EnvSpec.groups cover {sum(g.size for g in self.groups)} agents of {self.num_agents}")
+        if self.groups:
+            _check_groups(self)
 
     @property
     def agents(self) -> int:
         """A, the length of the agent axis in a trainer: 1 for a single-agent environment."""
         return 1 if self.num_agents is None else self.num_agents
+
+    @property
+    def own_actions(self) -> np.ndarray | None:
+        """What of the widest action is an agent's own, bool [A, n] (heads side by side) or, for a Box, [A, d].
+
+        None where every agent has all of it. An agent that has fewer heads than others keeps choice 0 of each surplus one.
+        """
+        rows = [_own_entries(group.action_space, self.action_space) for group in self.groups]
+        if all(row.all() for row in rows):
+            return None
+        return np.repeat(np.stack(rows), [group.size for group in self.groups], axis=0)
 
     def sample_actions(self, key: jax.Array, timestep: TimeStep) -> jax.Array:
         """A uniformly random legal (joint) action in the environment's shape; action 0 where nothing is legal."""
@@ -98,6 +110,7 @@ class EnvSpec:
         sizes = (space.n,) if isinstance(space, Discrete) else space.nvec
         mask = timestep.action_mask
         mask = jnp.ones((*shape, sum(sizes)), bool) if isinstance(mask, tuple) else mask
+        mask = mask if self.own_actions is None else mask & self.own_actions
         heads, start = [], 0
         for size, key_head in zip(sizes, jax.random.split(key, len(sizes)), strict=True):
             legal = mask[..., start : start + size]
@@ -105,6 +118,46 @@ class EnvSpec:
             heads.append(jnp.argmax(jnp.where(legal, noise, -1.0), axis=-1).astype(jnp.int32))
             start += size
         return heads[0] if isinstance(space, Discrete) else jnp.stack(heads, axis=-1)
+
+
+def _check_groups(spec: EnvSpec) -> None:
+    """Groups have names of their own, cover the agents, and each fits into the widest spaces by cutting off the surplus."""
+    names, agents = [group.name for group in spec.groups], sum(group.size for group in spec.groups)
+    if len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"EnvSpec.groups need a name each, and different ones, got {names}")
+    if agents != spec.num_agents or min(group.size for group in spec.groups) < 1:
+        sizes = " + ".join(str(group.size) for group in spec.groups)
+        raise ValueError(f"EnvSpec.groups cover {sizes} = {agents} agents of {spec.num_agents}: put each into one group")
+    for group in spec.groups:
+        kind, widest = type(group.action_space).__name__, type(spec.action_space).__name__
+        if kind != widest:
+            raise ValueError(f"EnvSpec.groups: {group.name} has {kind} actions, the widest are {widest}: kinds do not mix")
+        pairs = zip(*(jax.tree.leaves((x.observation_space, x.action_space)) for x in (group, spec)), strict=False)
+        if not all(_fits(own, whole) for own, whole in pairs):
+            raise ValueError(
+                f"EnvSpec.groups: the spaces of {group.name}, {group.observation_space} and {group.action_space}, do not fit"
+                f" into the widest, {spec.observation_space} and {spec.action_space}; only the last axis may be shorter"
+            )
+
+
+def _fits(own: Space, widest: Space) -> bool:
+    """Whether a space is a part of the widest one: of the same kind, with as many or fewer entries on its last axis."""
+    if type(own) is not type(widest):
+        return False
+    if isinstance(own, Discrete):
+        return own.n <= widest.n
+    if isinstance(own, MultiDiscrete):
+        return len(own.nvec) <= len(widest.nvec) and all(a <= b for a, b in zip(own.nvec, widest.nvec, strict=False))
+    return own.dtype == widest.dtype and own.shape[:-1] == widest.shape[:-1] and own.shape[-1:] <= widest.shape[-1:]
+
+
+def _own_entries(own: Space, widest: Space) -> np.ndarray:
+    """Which entries of the widest action space, laid side by side, belong to a group's own: bool [n] or [d]."""
+    if isinstance(own, Box):
+        return np.arange(widest.shape[-1]) < own.shape[-1]
+    sizes, all_sizes = ((x.n,) if isinstance(x, Discrete) else x.nvec for x in (own, widest))
+    sizes = (*sizes, *[1] * (len(all_sizes) - len(sizes)))
+    return np.concatenate([np.arange(n) < mine for mine, n in zip(sizes, all_sizes, strict=True)])
 
 
 class Env:

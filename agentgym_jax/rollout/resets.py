@@ -1,9 +1,10 @@
 """How an environment that ended gets its next start, by a static choice.
 
 `fresh` computes a new start for every environment at every step (under vmap both branches of a reset run) and keeps it where
-an episode ended. `pool` draws M new starts once per rollout and gives an ended environment a uniformly random one: far
-cheaper where a reset costs as much as a step. M is an eighth of the rollout's steps, so that one environment's next starts
-hardly repeat even when episodes are a few steps long.
+an episode ended. `pool` draws new starts in one batch before each rollout, one for every environment and every eight steps
+(or the longest episode, if that is shorter): far cheaper where a reset costs as much as a step. Each environment takes its own
+starts in turn, so none is used twice. Only one whose episodes are shorter than that on average runs out of them in a rollout;
+it goes on with uniformly random ones of the whole pool.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
+from agentgym_jax.ops.trees import flatten_rows
 from agentgym_jax.tasks.base import Tasks
 from agentgym_jax.types import Across, Sizes
 from envs_jax.core import Env
@@ -28,10 +31,11 @@ class Start(NamedTuple):
 
 
 class Resets(NamedTuple):
-    """prepare(tasks, key) -> per-step inputs [T, ...] and what all steps share; start(tasks, shared, inputs) -> Start [N]."""
+    """prepare(tasks, key) -> per-step inputs [T, ...] and what all steps share.
+    start(tasks, shared, inputs, ended) -> Start [N]; `ended` [N] counts the episodes that ended before in this rollout."""
 
     prepare: Callable[[Any, jax.Array], tuple[Any, Any]]
-    start: Callable[[Any, Any, Any], Start]
+    start: Callable[[Any, Any, Any, jax.Array], Start]
 
 
 def new_starts(env: Env, tasks: Tasks, tasks_state: Any, keys: jax.Array) -> Start:
@@ -45,24 +49,35 @@ def new_starts(env: Env, tasks: Tasks, tasks_state: Any, keys: jax.Array) -> Sta
     return jax.vmap(one)(keys)
 
 
-def pool_size(sizes: Sizes) -> int:
-    """M, the starts that one rollout of N environments and T steps draws."""
-    return max(sizes.num_envs, -(-sizes.num_envs * sizes.rollout_length // _STEPS_PER_START))
+def starts_each(env: Env, sizes: Sizes) -> int:
+    """K, the starts that a pool holds for each environment: as many as it needs in T steps for episodes of eight or more."""
+    return -(-sizes.rollout_length // min(_STEPS_PER_START, env.spec.episode_limit or _STEPS_PER_START))
 
 
 def make_resets(mode: str, env: Env, tasks: Tasks, sizes: Sizes, across: Across = Across()) -> Resets:
-    """The chosen way of resetting: `fresh` or `pool`. Devices that share a member have a pool each."""
-    shape = (sizes.rollout_length, sizes.num_envs)
+    """The chosen way of resetting: `fresh` or `pool`.
+
+    Where devices share a member, each holds the pool of its own environments, with the starts that they have on one device.
+    """
+    everywhere = sizes.num_envs * across.size
     if mode == "fresh":
-        everywhere = (sizes.rollout_length, sizes.num_envs * across.size)
+        shape = (sizes.rollout_length, everywhere)
         return Resets(
-            prepare=lambda tasks_state, key: (across.own_part(jax.random.split(key, everywhere), axis=1), ()),
-            start=lambda tasks_state, shared, keys: new_starts(env, tasks, tasks_state, keys),
+            prepare=lambda tasks_state, key: (across.own_part(jax.random.split(key, shape), axis=1), ()),
+            start=lambda tasks_state, shared, keys, ended: new_starts(env, tasks, tasks_state, keys),
         )
+    each = starts_each(env, sizes)
 
     def prepare(tasks_state, key):
-        key_pool, key_index = jax.random.split(across.own_key(key))
-        pool = new_starts(env, tasks, tasks_state, jax.random.split(key_pool, pool_size(sizes)))
-        return jax.random.randint(key_index, shape, 0, pool_size(sizes)), pool
+        key_pool, key_surplus = jax.random.split(key)
+        keys = flatten_rows(across.own_part(jax.random.split(key_pool, (each, everywhere)), axis=1))
+        surplus_shape = (sizes.rollout_length, sizes.num_envs)
+        surplus = jax.random.randint(across.own_key(key_surplus), surplus_shape, 0, keys.shape[0], jnp.int32)
+        return surplus, new_starts(env, tasks, tasks_state, keys)
 
-    return Resets(prepare, lambda tasks_state, pool, index: jax.tree.map(lambda x: x[index], pool))
+    def start(tasks_state, pool, surplus, ended):
+        own = ended * sizes.num_envs + jnp.arange(sizes.num_envs, dtype=jnp.int32)
+        index = jnp.where(ended < each, own, surplus)
+        return jax.tree.map(lambda x: x[index], pool)
+
+    return Resets(prepare, start)

@@ -82,7 +82,7 @@ def unroll(
     transition = jax.vmap(lambda key, state, action, task: env.transition(key, state, action, tasks.params(task)))
 
     def step(carried, inputs):
-        actor, totals = carried
+        actor, totals, ended = carried
         key_act, keys_step, reset_inputs = inputs
         carry, action, extras, world = act(actor, key_act)
         env_state, outcome = transition(keys_step, actor.env_state, action, actor.task)
@@ -104,14 +104,16 @@ def unroll(
         }
         recorded = Transition(**{name: make() for name, make in recorded.items() if name in algorithm.record})
         stats, totals = count_ended(env.spec, advance_stats(env.spec, actor.stats, outcome), totals, outcome.last)
-        begun = resets.start(tasks_state, shared, reset_inputs)
+        begun = resets.start(tasks_state, shared, reset_inputs, ended)
         env_state, timestep, task = select(outcome.last, begun, Start(env_state, outcome, actor.task))
         reset = restarts(actor.timestep, outcome)
-        return (ActorState(env_state, timestep, task, carry, reset, stats), totals), recorded
+        after = ActorState(env_state, timestep, task, carry, reset, stats)
+        return (after, totals, ended + outcome.last.astype(jnp.int32)), recorded
 
     keys_step = across.own_part(jax.random.split(key_step, (sizes.rollout_length, acting.all_envs)), axis=1)
     per_step = (jax.random.split(across.own_key(key_act), sizes.rollout_length), keys_step, inputs)
-    (after, totals), steps = jax.lax.scan(step, (actor, no_totals(env.spec)), per_step)
+    none_ended = jnp.zeros(sizes.num_envs, jnp.int32)
+    (after, totals, _), steps = jax.lax.scan(step, (actor, no_totals(env.spec), none_ended), per_step)
     return strong(after), Trajectory(steps, actor.carry), totals
 
 

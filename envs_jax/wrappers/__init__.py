@@ -13,15 +13,28 @@ from envs_jax.names import check_arguments, unknown
 from envs_jax.wrappers.actions import ScaleActions
 from envs_jax.wrappers.agents import AgentAxis, AgentIds, TeamReward
 from envs_jax.wrappers.base import Wrapper
+from envs_jax.wrappers.discretise import DiscretiseActions
 from envs_jax.wrappers.flatten import Flatten
 from envs_jax.wrappers.frame_stack import FrameStack
+from envs_jax.wrappers.joint import Joint
+from envs_jax.wrappers.pad import Pad
+from envs_jax.wrappers.resize import Resize
+from envs_jax.wrappers.reward import RewardHook, ScaleReward
+from envs_jax.wrappers.sticky_actions import StickyActions
 from envs_jax.wrappers.time_limit import TimeLimit
 
 WRAPPERS: dict[str, Callable[..., Wrapper]] = {
     "agent_ids": AgentIds,
+    "discretise_actions": DiscretiseActions,
     "flatten": Flatten,
     "frame_stack": FrameStack,
+    "hook_reward": RewardHook,
+    "joint": Joint,
+    "pad": Pad,
+    "resize": Resize,
     "scale_actions": ScaleActions,
+    "scale_reward": ScaleReward,
+    "sticky_actions": StickyActions,
     "team_reward": TeamReward,
     "time_limit": TimeLimit,
 }
@@ -49,9 +62,16 @@ __all__ = [
     "WRAPPERS",
     "AgentAxis",
     "AgentIds",
+    "DiscretiseActions",
     "Flatten",
     "FrameStack",
+    "Joint",
+    "Pad",
+    "Resize",
+    "RewardHook",
     "ScaleActions",
+    "ScaleReward",
+    "StickyActions",
     "TeamReward",
     "TimeLimit",
     "Wrapper",

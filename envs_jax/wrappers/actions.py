@@ -1,4 +1,4 @@
-"""Wrappers of continuous actions."""
+"""Continuous actions in one range for every environment."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs_jax.core import Env, EnvSpec
+from envs_jax.core import Env
 from envs_jax.spaces import Box, Space
 from envs_jax.wrappers.base import Wrapper
+from envs_jax.wrappers.bounds import action_bounds, finite
+
+_NAME = "scale_actions"
 
 
 class ScaleActions(Wrapper):
@@ -25,7 +28,7 @@ class ScaleActions(Wrapper):
         spec = env.spec
         groups = tuple(dataclasses.replace(group, action_space=_unit_box(group.action_space)) for group in spec.groups)
         super().__init__(env, dataclasses.replace(spec, action_space=_unit_box(spec.action_space), groups=groups))
-        low, high = _bounds(spec)
+        low, high = action_bounds(_NAME, spec)
         self._low, self._high = low.astype(np.float32), high.astype(np.float32)
         self._unit = bool(np.all(low == -1.0) and np.all(high == 1.0))
 
@@ -37,27 +40,5 @@ class ScaleActions(Wrapper):
         return self.env.advance(key, state, action, params)
 
 
-def _finite(space: Space) -> Box:
-    """The space itself, which must be a floating-point Box with finite bounds."""
-    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
-        raise ValueError(f"scale_actions needs a floating-point Box, got {space}")
-    if not space.bounded:
-        raise ValueError(f"scale_actions cannot map [-1, 1] to an infinite range: {space}; give the environment finite bounds")
-    return space
-
-
 def _unit_box(space: Space) -> Box:
-    return Box(-1, 1, _finite(space).shape, space.dtype)
-
-
-def _bounds(spec: EnvSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds: of the action space, or [A, width] with groups, where surplus dimensions keep [−1, 1]."""
-    if not spec.groups:
-        return _finite(spec.action_space).bounds()
-    high = np.ones((sum(group.size for group in spec.groups), *spec.action_space.shape))
-    low, row = -high, 0
-    for group in spec.groups:
-        rows = (slice(row, row + group.size), *(slice(0, n) for n in group.action_space.shape))
-        low[rows], high[rows] = _finite(group.action_space).bounds()
-        row += group.size
-    return low, high
+    return Box(-1, 1, finite(_NAME, space).shape, space.dtype)

@@ -13,6 +13,7 @@ from flax import struct
 from envs_jax.core import Env, TimeStep
 from envs_jax.spaces import Box, Space
 from envs_jax.wrappers.base import Wrapper
+from envs_jax.wrappers.checks import whole
 from envs_jax.wrappers.columns import box, joined, packing
 
 
@@ -32,8 +33,7 @@ class FrameStack(Wrapper):
 
     def __init__(self, env: Env, size: int):
         spec = env.spec
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"frame_stack.size must be a whole number of at least 1, got {size!r}")
+        whole("frame_stack.size", size)
         if not isinstance(spec.observation_space, Box) or not spec.observation_space.shape:
             raise ValueError(
                 f"frame_stack needs observations that are one array, got {spec.observation_space}; apply `flatten`"

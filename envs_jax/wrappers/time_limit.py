@@ -11,6 +11,7 @@ from flax import struct
 
 from envs_jax.core import Env, TimeStep
 from envs_jax.wrappers.base import Wrapper
+from envs_jax.wrappers.checks import whole
 
 
 @struct.dataclass
@@ -27,9 +28,7 @@ class TimeLimit(Wrapper):
     """
 
     def __init__(self, env: Env, limit: int):
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"time_limit.limit must be a whole number of at least 1, got {limit!r}")
-        own = env.spec.episode_limit
+        limit, own = whole("time_limit.limit", limit), env.spec.episode_limit
         super().__init__(env, dataclasses.replace(env.spec, episode_limit=limit if own is None else min(limit, own)))
         self.limit = limit
 

@@ -6,27 +6,78 @@ import jax.numpy as jnp
 import pytest
 
 import envs_jax
+from agentgym_jax.algorithms.registry import algorithm_names, get_algorithm
+from agentgym_jax.checks import ConfigError
 from envs_jax.probes import PROBES
+from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers import WRAPPERS, AgentAxis
 
-from .contract import check, check_types, is_box, relaxed
+from .contract import check, check_training, check_types, relaxed
+from .kinds import KINDS, Zeros, kind_of
 from .stubs import Counter, Deaths
 
-ARGUMENTS = {"frame_stack": {"size": 3}, "time_limit": {"limit": 5}}
+NEEDS_FILES = "gymnax/MNISTBandit-bsuite"
+ARGUMENTS = {
+    "discretise_actions": {"bins": 3},
+    "frame_stack": {"size": 3},
+    "hook_reward": {"function": lambda state, action, next_state: 1.0},
+    "pad": {"observation": 100, "actions": 4},
+    "resize": {"height": 5, "width": 6},
+    "scale_reward": {"factor": 0.5},
+    "sticky_actions": {"probability": 0.25},
+    "time_limit": {"limit": 5},
+}
 
 
-@pytest.mark.parametrize("id", envs_jax.ids())
+@pytest.mark.parametrize("id", [id for id in envs_jax.ids() if id != NEEDS_FILES])
 def test_environment(id):
-    ours = envs_jax.suite(id) in ("gymnax", "probe")  # gymnax's classic control runs under the strict rules
-    with contextlib.nullcontext() if ours else relaxed():
-        check(envs_jax.make(id))
+    """The contract, an iteration of PPO, and that a stub of its kind is tested with every algorithm."""
+    strict = envs_jax.suite(id) in ("gymnax", "multi", "probe") and id != "gymnax/Swimmer-misc"
+    with contextlib.nullcontext() if strict else relaxed():
+        env = check(envs_jax.make(id))
+        check_training(env)
+        assert kind_of(env) in KINDS, "add this kind of environment to KINDS"
+
+
+def different_algorithms():
+    """Names of algorithms, without those that are another one by its defaults too."""
+    entries = {name: get_algorithm(name) for name in algorithm_names()}
+    return [name for number, name in enumerate(entries) if entries[name] not in list(entries.values())[:number]]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_stub_is_of_its_kind(kind):
+    assert kind_of(Zeros(kind)) == kind
+
+
+@pytest.mark.parametrize("algorithm", different_algorithms())
+def test_every_algorithm_traces_on_every_kind(algorithm):
+    """Or refuses it in one line, before anything is traced."""
+    traced = 0
+    for kind in KINDS:
+        try:
+            check_training(Zeros(kind), algorithm)
+            traced += 1
+        except ConfigError as refusal:
+            assert "\n" not in str(refusal) and len(str(refusal)) > 20, f"{algorithm} refuses {kind}: {refusal}"
+        except Exception as error:
+            raise AssertionError(f"{algorithm} on {kind}") from error
+    assert traced, f"{algorithm} is for no kind of environment"
 
 
 def suits(name, env):
     """Whether a wrapper is for this environment; the others must refuse it."""
-    if name == "agent_ids":
-        return env.spec.num_agents is not None and len(env.spec.observation_space.shape) == 1
-    return {"team_reward": env.spec.num_agents is not None, "scale_actions": is_box(env)}.get(name, True)
+    spec, several = env.spec, env.spec.num_agents is not None
+    continuous, dimensions = isinstance(spec.action_space, Box), len(spec.observation_space.shape)
+    return {
+        "agent_ids": several and dimensions == 1,
+        "discretise_actions": continuous,
+        "joint": several,
+        "pad": isinstance(spec.action_space, Discrete),
+        "resize": dimensions == 3,
+        "scale_actions": continuous,
+        "team_reward": several,
+    }.get(name, True)
 
 
 def entry(name):
@@ -43,9 +94,9 @@ def test_wrappers_on_probe(probe):
         else:
             with pytest.raises(ValueError, match=name):
                 envs_jax.apply_wrappers(env, [entry(name)])
-    order = ("team_reward", "flatten", "agent_ids", "frame_stack", "scale_actions", "time_limit")
+    order = ("sticky_actions", "scale_reward", "team_reward", "hook_reward", "resize", "flatten", "agent_ids", "frame_stack")
     wrapped = env
-    for name in order:
+    for name in (*order, "pad", "scale_actions", "discretise_actions", "time_limit"):
         if suits(name, wrapped):
             wrapped = envs_jax.apply_wrappers(wrapped, [entry(name)])
     check(AgentAxis(wrapped) if env.spec.num_agents is None else wrapped)

@@ -121,3 +121,58 @@ def test_the_episode_ends_with_its_last_agent():
     assert steps.reward.sum(0).tolist() == [2 * 1, 5 * 2, 9 * 3]
     assert (steps.reward[3:, 0] == 0).all() and not steps.alive[2:, 0].any()
     assert steps.metrics["living"].tolist() == [3, 3, 2, 2, 2, 1, 1, 1, 1, 0, 0]
+
+
+NARROW, WIDE = (Box(0, 1, (3,)), Discrete(2)), (Box(0, 1, (5,)), Discrete(4))
+
+
+def grouped(*spaces, agents=3, sizes=(2, 1), names=("scouts", "guard"), widest=WIDE):
+    """The spec of agents in groups with these pairs of spaces."""
+    groups = tuple(Group(name, size, *pair) for name, size, pair in zip(names, sizes, spaces, strict=True))
+    return EnvSpec(*widest, num_agents=agents, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("spaces", "changes", "message"),
+    [
+        ((NARROW, WIDE), {"agents": 4}, r"cover 2 \+ 1 = 3 agents of 4"),
+        ((NARROW, WIDE), {"agents": None}, r"cover 2 \+ 1 = 3 agents of None"),
+        ((NARROW, WIDE), {"sizes": (3, 0)}, r"cover 3 \+ 0"),
+        ((NARROW, WIDE), {"names": ("scouts", "scouts")}, "a name each, and different ones"),
+        ((NARROW, (WIDE[0], Box(-1, 1, (2,)))), {}, "guard has Box actions, the widest are Discrete: kinds do not mix"),
+        ((NARROW, (WIDE[0], Discrete(5))), {}, "spaces of guard, .* do not fit"),
+        (((Box(0, 1, (6,)), Discrete(2)), WIDE), {}, "spaces of scouts, .* do not fit"),
+        (((Box(0, 1, (3, 1)), Discrete(2)), WIDE), {}, "spaces of scouts, .* do not fit"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused_in_one_line(spaces, changes, message):
+    grouped(NARROW, WIDE)
+    with pytest.raises(ValueError, match=message) as error:
+        grouped(*spaces, **changes)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "own"),
+    [
+        (Discrete(2), Discrete(4), [1, 1, 0, 0]),
+        (Box(-1, 1, (1,)), Box(-1, 1, (3,)), [1, 0, 0]),
+        (MultiDiscrete((2, 2)), MultiDiscrete((2, 3)), [1, 1, 1, 1, 0]),
+        (MultiDiscrete((2,)), MultiDiscrete((3, 2)), [1, 1, 0, 1, 0]),  # of a missing head, choice 0 stays
+    ],
+)
+def test_what_of_the_widest_action_is_an_agents_own(narrow, wide, own):
+    see = Box(0, 1, (3,))
+    spec = grouped((see, narrow), (see, wide), widest=(see, wide))
+    np.testing.assert_array_equal(spec.own_actions, [own, own, [1] * len(own)])
+    assert EnvSpec(see, wide, num_agents=3).own_actions is None
+    assert grouped((see, wide), (see, wide), widest=(see, wide)).own_actions is None
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_random_actions_are_an_agents_own_even_without_a_mask(masked):
+    spec = grouped(NARROW, WIDE)
+    mask = jnp.broadcast_to(jnp.asarray([False, True, True, True]), (3, 4)) if masked else ()
+    step = TimeStep(jnp.zeros((3, 5)), jnp.zeros(3), jnp.ones(3), jnp.ones(3, bool), jnp.bool_(False), mask)
+    actions = np.asarray(jax.vmap(lambda key: spec.sample_actions(key, step))(jax.random.split(jax.random.key(0), 200)))
+    assert [set(row) for row in actions.T] == ([{1}, {1}, {1, 2, 3}] if masked else [{0, 1}, {0, 1}, {0, 1, 2, 3}])

@@ -7,6 +7,8 @@ import pytest
 
 from envs_jax.probes import PROBES, Params, make
 
+from .contract import check
+
 GAMMA = 0.9
 SCALE = Params(scale=jnp.float32(1))
 
@@ -24,6 +26,10 @@ def right(name, timestep):
         return jnp.where(o[0] > 0, 1, 2)
     if name == "multi_discrete":
         return jnp.stack([(o[0] > 0).astype(jnp.int32), jnp.int32(2)])
+    if name == "two_groups":
+        return jnp.stack([*(o[:2, 0] > 0).astype(jnp.int32), jnp.sum(o[2] > 0, dtype=jnp.int32)])
+    if name == "respawn":
+        return jnp.stack([jnp.int32(1), jnp.where(o[1, 2] == 1, 0, (o[1, 0] > 0).astype(jnp.int32) + 1)])
     if name == "image":
         return (o[..., 0].max(0).sum() == 255).astype(jnp.int32)
     return jnp.int32(0)
@@ -53,6 +59,8 @@ VALUES = {
     "image": lambda o: 1.0,
     "team": lambda o: np.ones(2),
     "individual": lambda o: np.asarray([1, 2 + 2 * GAMMA]),
+    "two_groups": lambda o: np.ones(3),
+    "respawn": lambda o: np.full(2, 2 + GAMMA + GAMMA**2),
 }
 
 
@@ -122,6 +130,59 @@ def test_the_dead_agent_is_out():
     assert env.transition(jax.random.key(0), state, jnp.ones(2, jnp.int32), SCALE)[1].reward[0] == 0
 
 
+def test_every_role_of_two_groups_counts():
+    """One wrong agent costs a third; a scout's third action is masked, wrong, and no other's."""
+    env = make("two_groups")
+    state, timestep = env.reset(jax.random.key(0), SCALE)
+    assert timestep.action_mask.tolist() == [[True, True, False]] * 2 + [[True] * 3]
+    assert timestep.observation[:2, 1].tolist() == [0, 0] and env.world(state, SCALE).shape == (4,)
+    best = right("two_groups", timestep)
+    for agent in range(3):
+        for wrong in {0, 1, 2} - {int(best[agent])}:
+            reward = env.transition(jax.random.key(0), state, best.at[agent].set(wrong), SCALE)[1].reward
+            np.testing.assert_allclose(reward, np.full(3, 2 / 3), rtol=1e-6)
+
+
+def lives(reward, guess=0):
+    """One episode of `respawn` with right actions but for the new agent's: timesteps and cue."""
+    env = make("respawn", reward=reward)
+    state, timestep = env.reset(jax.random.key(2), SCALE)
+    steps, cue = [timestep], float(state.cue)
+    for _ in range(3):
+        action = right("respawn", timestep)
+        action = action.at[1].set(guess) if timestep.observation[1, 2] == 1 else action
+        state, timestep = env.transition(jax.random.key(0), state, action, SCALE)
+        steps.append(timestep)
+    return jax.tree.map(lambda *x: np.stack(x), *steps), cue
+
+
+@pytest.mark.parametrize("reward", ["team", "individual"])
+def test_a_slot_dies_rests_and_is_born_again(reward):
+    """The values of the docstring, backwards from rewards and discounts; the corpse shows what it saw when it lived."""
+    steps, cue = lives(reward)
+    assert steps.alive.tolist() == [[True, True], [True, False], [True, True], [True, True]]
+    assert steps.last.tolist() == [False] * 3 + [True]
+    assert steps.observation[:3, 1].tolist() == [[cue, 0, 0, 0], [cue, 0, 0, 0], [0, 0, 1, 1]]
+    assert steps.observation[:3, 0].tolist() == [[0, 1, 0, 0], [0, 1, 0, 0.5], [0, 1, 0, 1]]
+    value, values = np.zeros(2), []
+    for t in (3, 2, 1):
+        value = steps.reward[t] + GAMMA * steps.discount[t] * value
+        values.insert(0, value)
+    team = [2 + GAMMA + GAMMA**2, 1 + GAMMA, 1]
+    want = [[v, v] for v in team] if reward == "team" else [[GAMMA, 2], [1, values[1][1]], [0, 1]]
+    np.testing.assert_allclose(values, want, rtol=1e-6)
+
+
+def test_to_guess_the_dead_ones_cue_pays_more_only_to_who_remembers_it():
+    rewards = {guess: lives("individual", guess)[0].reward[3, 1] for guess in (0, 1, 2)}
+    cue = lives("individual")[1]
+    assert rewards == {0: 1.0, 1: -3.0 * cue, 2: 3.0 * cue}
+
+
+def test_respawn_of_individuals_keeps_the_contract():
+    check(make("respawn", reward="individual"))
+
+
 def test_scale_multiplies_rewards():
     env = make("constant")
     state, _ = env.reset(jax.random.key(0), SCALE)
@@ -143,6 +204,7 @@ def test_an_image_is_one_line_of_bytes():
         ("memory", {"delya": 2}, "did you mean delay"),
         ("memory", {"delay": 0}, "delay must be"),
         ("constant", {"delay": 2}, "takes no `delay`"),
+        ("respawn", {"reward": "tame"}, "must be team or individual, got 'tame'"),
     ],
 )
 def test_bad_arguments(name, arguments, message):
