@@ -81,7 +81,7 @@ def test_mappo_is_ppo_with_a_central_critic():
 def test_what_was_built_in_python_is_named_and_not_read_back():
     experiment = dataclasses.replace(tiny(), env=make("probe/constant"))
     plain = to_plain(experiment)
-    assert plain["env"]["id"] == "<envs_jax.probes.Constant>"
+    assert plain["env"]["id"] == "<envs_jax.probes.single.Constant>"
     with pytest.raises(ValueError, match="object of Python"):
         load_experiment(plain)
 

@@ -1,0 +1,20 @@
+"""The project's own multi-agent environments, one file each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envs_jax.core import Env
+from envs_jax.multi.two_step import TwoStep
+from envs_jax.names import check_arguments, unknown
+
+RESET_MODE = "fresh"
+ENVIRONMENTS: dict[str, type[Env]] = {"two_step": TwoStep}
+
+
+def make(name: str, **kwargs: Any) -> Env:
+    """The environment `name`. Raises ValueError for an unknown name or argument, with the nearest."""
+    if name not in ENVIRONMENTS:
+        raise unknown("environment of multi", name, ENVIRONMENTS)
+    check_arguments(f"multi/{name}", ENVIRONMENTS[name].__init__, kwargs)
+    return ENVIRONMENTS[name](**kwargs)
