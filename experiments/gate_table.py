@@ -62,6 +62,11 @@ def _mean_at_least(config: str, seeds: int, bar: float, within: str, minutes: in
     return Gate(config, seeds, words, lambda found: found.returns.mean() >= bar, minutes=minutes, **more)
 
 
+def _exactly(config: str, value: float) -> Gate:
+    words = f"greedy return of 10 seeds exactly {value:g}, with uniformly random acting in training"
+    return Gate(config, 10, words, lambda found: bool((found.returns == value).all()))
+
+
 def _foraging(config: str) -> Gate:
     bar = "mean greedy return (sum over agents) of 4 seeds ≥ 0.9 within 2e6 steps"
     return Gate(f"jumanji/{config}", 4, bar, lambda found: found.returns.mean() >= 0.9, minutes=40)
@@ -94,6 +99,19 @@ GATES = {
         lambda found: float(np.median(found.returns)) >= -200,
     ),
     "breakout_ppo": _mean_at_least("gymnax/breakout_ppo", 4, 30, "3e6", minutes=40),
+    "cartpole_dqn": _mean_at_least("gymnax/cartpole_dqn", 16, 475, "5e5"),
+    "cartpole_dqn_prioritised": _mean_at_least("gymnax/cartpole_dqn_prioritised", 16, 475, "5e5", minutes=30),
+    "cartpole_dqn_n_step": _mean_at_least("gymnax/cartpole_dqn_n_step", 16, 475, "5e5"),
+    "cartpole_pqn": _mean_at_least("gymnax/cartpole_pqn", 16, 475, "5e5", minutes=30),
+    "mountain_car_dqn": Gate(
+        "gymnax/mountain_car_dqn",
+        8,
+        "median of 8 seeds ≥ -115 within 1.2e5 steps",
+        lambda found: float(np.median(found.returns)) >= -115,
+        minutes=30,
+    ),
+    "two_step_qmix": _exactly("multi/two_step_qmix", 8.0),
+    "two_step_vdn": _exactly("multi/two_step_vdn", 7.0),
     "frozen_lake_ppo": _mean_at_least("gymnax/frozen_lake_ppo", 4, 0.7, "1e6"),
     "deep_sea_ppo": _mean_at_least("gymnax/deep_sea_ppo", 4, 0.98, "1e6"),
     "memory_chain_ppo_gru": _mean_at_least("gymnax/memory_chain_ppo_gru", 4, 0.9, "1e6"),
@@ -101,6 +119,8 @@ GATES = {
     "level_based_foraging_ippo_gru": _foraging("level_based_foraging_ippo_gru"),
     "level_based_foraging_mappo": _foraging("level_based_foraging_mappo"),
     "level_based_foraging_mappo_gru": _foraging("level_based_foraging_mappo_gru"),
+    "level_based_foraging_vdn": _foraging("level_based_foraging_vdn"),
+    "level_based_foraging_qmix": _foraging("level_based_foraging_qmix"),
     "connector_ippo": _above_random("jumanji/connector_ippo", "5e5"),
     # A short snake may turn back, and after 5e5 steps the mode still goes to and fro for ever; so it does in a maze.
     "snake_ppo": _above_random("jumanji/snake_ppo", "5e5", policy="sampled"),

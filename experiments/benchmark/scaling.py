@@ -31,7 +31,7 @@ SIZES, LARGER = (1, 4, 16, 64, 256, 1024, 4096), (16_384, 65_536)  # the larger 
 ROUNDS = 3
 LEAST_ROWS = 128  # of a minibatch
 POINT_SECONDS = 45.0  # of the rounds of one size
-CASE_SECONDS = 200.0  # of an environment: no further size is begun after them
+CASE_SECONDS = 300.0  # of an environment: no further size is begun after them
 HANG_SECONDS = 120.0  # more, and its process is ended
 KINDS = {"random": "random policy", "ppo": "PPO"}
 
@@ -209,7 +209,7 @@ def plot(record: dict[str, Any], path: Path) -> None:
     """Steps per second against N, both logarithmic: a colour for each environment, full for random play, dashed for PPO."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
     axes, colours = figure.subplots(), dict(zip(CASES, ("#0072b2", "#d55e00", "#009e73"), strict=True))
     for (id, kind), by_size in series(record["rows"]).items():
         known = {size: row["steps_per_second"] for size, row in by_size.items() if "steps_per_second" in row}
@@ -227,7 +227,7 @@ def plot(record: dict[str, Any], path: Path) -> None:
     axes.set_title(peers.in_words(record["about"]))
     axes.grid(alpha=0.35)
     axes.grid(alpha=0.15, which="minor", axis="y")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, handlelength=3.0)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, handlelength=2.8, fontsize="small")
     figure.savefig(path, dpi=120)
 
 
