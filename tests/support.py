@@ -18,7 +18,12 @@ from envs_jax.spaces import Box, Discrete, Space
 THREE = Discrete(3)
 # Programs that run once cost more to optimise than to run; half the time of these tests would go there.
 compiled = functools.partial(
-    jax.jit, compiler_options={"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    jax.jit,
+    compiler_options={
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+        "xla_cpu_use_fusion_emitters": False,
+    },
 )
 
 ALL_FIELDS = frozenset(Transition.__dataclass_fields__)

@@ -118,3 +118,12 @@ def test_extras_are_complete():
     assert set(project()["project"]["optional-dependencies"]) == {"jaxmarl", "wandb", "tune", "cuda", "dev"}
     runtime = {canonicalize_name(requirement.name) for requirement in requirements()}
     assert not runtime & {"distrax", "rlax", "jaxmarl", "wandb", "optuna"}
+
+
+def test_every_test_that_the_list_of_faults_names_exists():
+    """`tests/file.py::name`; a name alone is in the file before it."""
+    file, found = "", 0
+    for path, name in re.findall(r"`(tests/[\w/]+\.py)?::(\w+)`", (ROOT / "docs" / "pitfalls.md").read_text()):
+        file, found = path or file, found + 1
+        assert re.search(rf"^def {name}\b", (ROOT / file).read_text(), re.MULTILINE), f"{file} has no {name}"
+    assert found > 40

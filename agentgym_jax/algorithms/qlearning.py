@@ -28,7 +28,7 @@ from flax import struct
 from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.action_values import MIXERS, ActionValues
 from agentgym_jax.algorithms.base import Algorithm
-from agentgym_jax.checks import ConfigError, check_choice, check_flag, check_whole
+from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_whole
 from agentgym_jax.memory.replay import replay
 from agentgym_jax.models.base import apply_next, is_recurrent
 from agentgym_jax.ops import losses, returns
@@ -270,6 +270,8 @@ def make(spec: EnvSpec, config: QConfig, models: dict[str, Any], sizes: Sizes, a
             f"algorithm.n_steps: {config.n_steps} is more than the {sizes.rollout_length - config.burn_in} steps of a window"
             " (train.rollout_length less algorithm.burn_in)"
         )
+    check_divides("train.shards", across.size, "algorithm.batch_size", config.batch_size)
+    check_divides("train.shards", across.size, "algorithm.capacity", config.capacity)
     per_push = sizes.num_envs * sizes.rollout_length
     first = max(-(-config.learning_starts // (per_push * across.size)), -(-config.n_steps // sizes.rollout_length))
     capacity = config.capacity // across.size

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}  # two iterations: compiling is all
 NEEDS_FILES = "gymnax/MNISTBandit-bsuite"
 
 
@@ -34,7 +35,7 @@ def run(id: str) -> dict[str, object]:
         moved = jax.tree.map(lambda a, b: abs(a - b).max(), before.learner.params, after.learner.params)
         return curves, moved, assembly.loop.evaluate(after, hyper, np.int32(0))[1]
 
-    compiled = jax.jit(program, compiler_options={"xla_backend_optimization_level": 0}).lower(keys[0]).compile()
+    compiled = jax.jit(program, compiler_options=QUICK).lower(keys[0]).compile()
     seconds = time.perf_counter() - begun
     curves, moved, evaluation = jax.device_get(compiled(keys[0]))
     finite = not curves["diverged"].any() and all(np.isfinite(x).all() for x in jax.tree.leaves((moved, evaluation)))

@@ -24,7 +24,7 @@ from envs_jax.core import Box, Discrete, Env, EnvSpec, TimeStep
 from envs_jax.wrappers import AgentAxis, ScaleActions
 
 # LLVM's optimisation is most of the time to compile, and nothing where a program runs for a moment.
-QUICK = {"xla_backend_optimization_level": 0}
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
 def quick(function: Callable[..., Any]) -> Any:
