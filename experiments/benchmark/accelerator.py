@@ -159,13 +159,11 @@ def tests(small: bool) -> Told:
 
 
 def shards(small: bool) -> Told:
-    """The environments of one member on all devices, beside one device.
-
-    Every minibatch is the whole rollout, so that both learn from the same rows: the losses of iteration 0 are equal.
-    """
+    """The environments of one member on all devices, beside one device; all devices must hold the same learner."""
     import jax
 
     import agentgym_jax
+    from agentgym_jax.training.parallel import Population
 
     if small:
         agentgym_jax.use_cores(2)
@@ -173,16 +171,25 @@ def shards(small: bool) -> Told:
     if devices == 1:
         yield {"left_out": "there is one device"}
         return
-    sizes = {"num_envs": 16 * devices if small else 512 * devices, "rollout_length": 16 if small else 32}
-    sizes["total_steps"] = (2 if small else 40) * sizes["num_envs"] * sizes["rollout_length"]
     config, network = ("gymnax/cartpole_ppo", []) if small else ("gymnax/breakout_ppo", published(small))
-    curves = []
+    num_envs, length, calls = (16 * devices, 16, 4) if small else (1024 * devices, 32, 40)
+    sizes = [f"train.num_envs={num_envs}", f"train.rollout_length={length}", f"train.total_steps={num_envs * length}"]
     for count in (1, devices):
-        overrides = [*network, *NO_EVALUATION, "algorithm.minibatches=1"]
-        run = trained(config, 1, overrides, **sizes, shards=count)
-        curves.append(run.curves)
-        yield {f"devices: {count}": speeds(run)}
-    yield {f"1 device beside {devices}": _beside(*curves)}
+        overrides = [*network, *NO_EVALUATION, *sizes, f"train.shards={count}"]
+        assembly = agentgym_jax.assemble(agentgym_jax.load_experiment(config, overrides=[*overrides, "seeds=1"]))
+        population = Population(assembly.loop, 1)
+        keys, hyper = (population.place(x) for x in assembly.member_inputs())
+        compile_seconds, states = population.compile(keys, hyper), population.init(keys, hyper)
+        states, _ = jax.block_until_ready(population.advance(states, hyper, population.clock(0, calls)))
+        begun = time.perf_counter()
+        for call in range(1, calls):
+            states, _ = population.advance(states, hyper, population.clock(call, calls))
+        learners = jax.block_until_ready(states.learner)
+        speed = (calls - 1) * num_envs * length / (time.perf_counter() - begun)
+        each = [_bits(jax.tree.map(lambda x, place=place: x[place], learners)) for place in range(count)]
+        told = {"num_envs": num_envs, "steps_per_second": round(speed), "compile_seconds": round(compile_seconds, 2)}
+        told |= {"learners_equal_to_the_bit": all(x == each[0] for x in each)} if count > 1 else {}
+        yield {f"devices: {count}": told}
 
 
 class Part(NamedTuple):

@@ -160,7 +160,7 @@ def measured(function: Callable[..., Any], state: Any, hyper: Any, steps: int, s
     program = jax.jit(function).lower(state, hyper, np.int32(0)).compile()
     row: dict[str, Any] = {"compile_seconds": round(time.perf_counter() - begun, 2)}
     sizes, free = program.memory_analysis(), free_bytes(jax.devices()[0])
-    needed = sizes.temp_size_in_bytes + sizes.output_size_in_bytes
+    needed = 0 if sizes is None else sizes.temp_size_in_bytes + sizes.output_size_in_bytes
     if free is not None and needed > 0.7 * free:
         return row | {"left_out": f"it needs {in_words(needed)}, and {in_words(free)} are free"}
     state, _ = jax.block_until_ready(program(state, hyper, np.int32(0)))
@@ -213,7 +213,9 @@ def plot(record: dict[str, Any], path: Path) -> None:
     axes, colours = figure.subplots(), dict(zip(CASES, ("#0072b2", "#d55e00", "#009e73"), strict=True))
     for (id, kind), by_size in series(record["rows"]).items():
         known = {size: row["steps_per_second"] for size, row in by_size.items() if "steps_per_second" in row}
-        style = {"linestyle": "-", "marker": "o"} if kind == "random" else {"linestyle": "--", "marker": "s", "mfc": "white"}
+        learns = kind == "ppo"
+        style: dict[str, Any] = {"linestyle": "--" if learns else "-", "marker": "s" if learns else "o"}
+        style["markerfacecolor"] = "white" if learns else colours[id]
         label = f"{CASES[id].name}, {KINDS[kind]}"
         axes.plot(list(known), list(known.values()), color=colours[id], markersize=5.5, label=label, **style)
     axes.set_xscale("log", base=2)
@@ -227,7 +229,8 @@ def plot(record: dict[str, Any], path: Path) -> None:
     axes.set_title(peers.in_words(record["about"]))
     axes.grid(alpha=0.35)
     axes.grid(alpha=0.15, which="minor", axis="y")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, handlelength=2.8, fontsize="small")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, handlelength=2.8, fontsize="small")
     figure.savefig(path, dpi=120)
 
 
