@@ -62,9 +62,16 @@ class ActionValues:
         if explore:
             key_coin, key_random = jax.random.split(key)
             chance = jax.random.uniform(key_random, values.shape)
-            random = greedy(chance, timestep.action_mask)
+            random = greedy(chance, self._legal(timestep.action_mask))
             action = jnp.where(jax.random.uniform(key_coin, action.shape) < epsilon, random, action)
         return carry, action
+
+    def _legal(self, mask: Any) -> Any:
+        """The environment's mask, and what an agent of a group with fewer actions does not have (`EnvSpec.own_actions`)."""
+        own = self.spec.own_actions
+        if own is None:
+            return mask
+        return own if isinstance(mask, tuple) else mask & jnp.broadcast_to(own, mask.shape)
 
     # ---- values of steps
 
@@ -100,7 +107,7 @@ class ActionValues:
 def greedy(values: jax.Array, mask: Any) -> jax.Array:
     """The best legal action, int32 [...], of values [..., n]; action 0 where none is legal. `mask` is () or bool [..., n]."""
     if mask is not None and not isinstance(mask, tuple):
-        values = jnp.where(mask, values, -jnp.inf)
+        values = jnp.where(jnp.broadcast_to(mask, values.shape), values, -jnp.inf)
     return jnp.argmax(values, axis=-1).astype(jnp.int32)
 
 

@@ -8,6 +8,7 @@ reward that ends an episode. At least one iteration of warm-up fills the statist
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -28,7 +29,7 @@ LIMIT = 10.0  # normalised observations and rewards are clipped to ±LIMIT, as i
 @struct.dataclass
 class NormalisedLearner:
     inner: Any
-    observation: Moments | None  # of one agent's features, shared by all agents
+    observation: Moments | None  # of one agent's features, shared by all agents; [A, F] where they form groups
     world: Moments | None  # None where the algorithm never looks at the world state
     reward: Moments | None  # of the discounted return
 
@@ -80,7 +81,8 @@ class _Normalised:
         self.has_world = "world" in algorithm.record
 
     def init(self, key, hyper) -> NormalisedLearner:
-        observation = no_moments(self.spec.observation_space.shape) if self.observations else None
+        agents = (self.spec.agents,) if self.spec.groups else ()  # one column means something else to each group
+        observation = no_moments((*agents, *self.spec.observation_space.shape)) if self.observations else None
         world = no_moments(world_space(self.spec).shape) if self.observations and self.has_world else None
         reward = no_moments(()) if self.rewards else None
         return NormalisedLearner(self.inner.init(key, hyper), observation, world, reward)
@@ -125,8 +127,9 @@ class _Normalised:
         inner, inner_carry = self.inner.observe(learner.inner, hyper, inner_trajectory, carry.inner, clock)
         learner, carry = learner.replace(inner=inner), carry.replace(inner=inner_carry)
         if self.observations:
-            seen = update_moments(learner.observation, steps.observation, weight, self.across)
-            learner = learner.replace(observation=seen)
+            update = partial(update_moments, across=self.across)
+            update = jax.vmap(update, in_axes=(0, 2, 2)) if self.spec.groups else update
+            learner = learner.replace(observation=update(learner.observation, steps.observation, weight))
         if self.observations and self.has_world:
             anybody = jnp.max(weight, axis=-1)
             learner = learner.replace(world=update_moments(learner.world, steps.world, anybody, self.across))

@@ -14,6 +14,7 @@ import optax
 from flax import struct
 from jax.flatten_util import ravel_pytree
 
+from agentgym_jax.algorithms.group_steps import GroupSteps
 from agentgym_jax.ops.schedules import Schedule
 from agentgym_jax.types import Clock
 
@@ -96,12 +97,20 @@ def learning_rate(rate: Any, count: jax.Array, clock: Clock, steps_per_iteration
 
 
 def apply_gradient(
-    name: str, hyper: Any, state: OptimiserState, params: Any, gradient: Any, clock: Clock, steps_per_iteration: int
+    name: str,
+    hyper: Any,
+    state: OptimiserState,
+    params: Any,
+    gradient: Any,
+    clock: Clock,
+    steps_per_iteration: int,
+    group_steps: GroupSteps | None = None,
 ) -> tuple[Any, OptimiserState, dict[str, jax.Array]]:
     """One step: new params, new state, {learning_rate, grad_norm (before clipping)}.
 
     `hyper` has max_grad_norm, optimiser_epsilon, weight_decay and momentum as numbers, and learning_rate as a number or
-    a `Schedule`. `steps_per_iteration` is U times the gradient steps of one `learn`.
+    a `Schedule`. `steps_per_iteration` is U times the gradient steps of one `learn`. `group_steps` gives groups of agents a
+    pace of their own.
     """
     rate = learning_rate(hyper.learning_rate, state.count, clock, steps_per_iteration)
     flat_params, unravel = ravel_pytree(params)
@@ -109,4 +118,5 @@ def apply_gradient(
     updates: Any
     updates, inner = _transform(name, hyper, rate).update(flat_gradient, state.inner, flat_params)
     scalars = {"learning_rate": jnp.asarray(rate, jnp.float32), "grad_norm": norm(flat_gradient)}
-    return unravel(flat_params + updates), OptimiserState(state.count + 1, inner), scalars
+    params = group_steps.take(params, unravel(updates), clock) if group_steps else unravel(flat_params + updates)
+    return params, OptimiserState(state.count + 1, inner), scalars

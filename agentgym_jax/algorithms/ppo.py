@@ -32,6 +32,7 @@ from flax import struct
 from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.advantages import ADVANTAGES, Advantages
 from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.algorithms.group_steps import GroupSteps
 from agentgym_jax.algorithms.minibatches import Minibatches, check_passes, make_minibatches
 from agentgym_jax.algorithms.normalise import normalised
 from agentgym_jax.checks import ConfigError, check_choice, check_flag
@@ -64,6 +65,7 @@ class PPOConfig:
     optimiser: str = "adam"  # adam, adamw, radam, sgd or rmsprop
     normalise_observations: bool = False  # by running mean and variance of what was seen
     normalise_rewards: bool = False  # by the running deviation of the discounted return
+    group_steps: Any = dataclasses.field(default_factory=dict)  # {group: {learning_rate: factor, period: k}}
 
     def __post_init__(self):
         check_passes(self)
@@ -73,6 +75,7 @@ class PPOConfig:
         check_choice("algorithm.optimiser", self.optimiser, optim.NAMES)
         for name in ("normalise_advantages", "clip_value", "normalise_observations", "normalise_rewards"):
             check_flag(f"algorithm.{name}", getattr(self, name))
+        object.__setattr__(self, "group_steps", GroupSteps(self.group_steps))
 
 
 @struct.dataclass
@@ -186,7 +189,14 @@ class PPO:
             rows_, carry = self.minibatches.gather(rows, batch.carry, index)
             gradient, scalars = jax.grad(self._loss, has_aux=True)(learner.params, now, rows_, carry, key)
             params, optimiser, more = optim.apply_gradient(
-                self.config.optimiser, now, learner.optimiser, learner.params, self.across.mean(gradient), clock, len(order)
+                self.config.optimiser,
+                now,
+                learner.optimiser,
+                learner.params,
+                self.across.mean(gradient),
+                clock,
+                len(order),
+                self.config.group_steps,
             )
             return PPOLearner(params, optimiser), scalars | more
 
@@ -316,12 +326,13 @@ def make(
         spec=spec,
         config=config,
         model=model,
-        distribution=distribution(spec.action_space, config.distribution),
+        distribution=distribution(spec.action_space, config.distribution, spec.own_actions),
         across=across,
         advantages=advantages or ADVANTAGES[config.advantages],
         auxiliary=auxiliary,
         minibatches=make_minibatches(config, is_recurrent(model), sizes),
     )
+    config.group_steps.check(spec, model.init)
     record = RECORD | ({"world", "next_world"} if central else frozenset())
     algorithm = Algorithm(ppo.init, ppo.carry, ppo.act, ppo.learn, latest(), record)
     if config.normalise_observations or config.normalise_rewards:

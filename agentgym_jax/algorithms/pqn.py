@@ -25,6 +25,7 @@ from flax import struct
 from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.action_values import MIXERS, ActionValues
 from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.algorithms.group_steps import GroupSteps
 from agentgym_jax.algorithms.minibatches import Minibatches, check_passes, make_minibatches
 from agentgym_jax.checks import check_choice, check_whole
 from agentgym_jax.memory.latest import latest
@@ -47,6 +48,7 @@ class PQNConfig:
     minibatch_by: str = "auto"  # step: rows of T·N; environment: whole windows of N; auto: environment when recurrent
     permutation: str = "affine"  # affine: fast; exact: uniformly random, by sorting
     optimiser: str = "radam"  # adam, adamw, radam, sgd or rmsprop (PQN: radam)
+    group_steps: Any = dataclasses.field(default_factory=dict)  # {group: {learning_rate: factor, period: k}}
 
     def __post_init__(self):
         check_passes(self)
@@ -54,6 +56,7 @@ class PQNConfig:
         check_choice("algorithm.optimiser", self.optimiser, optim.NAMES)
         check_whole("algorithm.mixer_embed", self.mixer_embed)
         check_whole("algorithm.mixer_hidden", self.mixer_hidden, least=0)
+        object.__setattr__(self, "group_steps", GroupSteps(self.group_steps))
 
 
 @struct.dataclass
@@ -145,6 +148,7 @@ class PQN:
                 self.across.mean(gradient),
                 clock,
                 self.minibatches.steps,
+                self.config.group_steps,
             )
             return PQNLearner(params, optimiser), scalars | more
 
@@ -192,6 +196,7 @@ def make(spec: EnvSpec, config: PQNConfig, models: dict[str, Any], sizes: Sizes,
       ConfigError: sizes do not divide, or a setting is for another kind of network.
     """
     values = ActionValues(spec, models["network"], models.get("mixer"))
+    config.group_steps.check(spec, values.init)
     learner = PQN(config, values, make_minibatches(config, is_recurrent(values.model), sizes), across)
     record = frozenset(_RECORD.split()) | ({"world", "next_world"} if values.needs_world else frozenset())
     return Algorithm(learner.init, learner.carry, learner.act, learner.learn, latest(), record)

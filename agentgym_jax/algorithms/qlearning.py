@@ -28,6 +28,7 @@ from flax import struct
 from agentgym_jax.algorithms import optim
 from agentgym_jax.algorithms.action_values import MIXERS, ActionValues
 from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.algorithms.group_steps import GroupSteps
 from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_whole
 from agentgym_jax.memory.replay import replay
 from agentgym_jax.models.base import apply_next, is_recurrent
@@ -55,6 +56,7 @@ class QConfig:
     burn_in: int = 0  # ≥ 0 leading steps of a recurrent window that only set the hidden state
     loss: str = "squared"  # squared | huber
     optimiser: str = "adam"  # adam, adamw, radam, sgd or rmsprop
+    group_steps: Any = dataclasses.field(default_factory=dict)  # {group: {learning_rate: factor, period: k}}
 
     def __post_init__(self):
         check_choice("algorithm.mixer", self.mixer, MIXERS)
@@ -66,6 +68,7 @@ class QConfig:
             check_whole(f"algorithm.{name}", getattr(self, name), least=0)
         for name in ("double", "prioritised"):
             check_flag(f"algorithm.{name}", getattr(self, name))
+        object.__setattr__(self, "group_steps", GroupSteps(self.group_steps))
 
 
 @struct.dataclass
@@ -153,6 +156,7 @@ class QLearning:
             self.across.mean(gradient),
             clock,
             self.config.updates,
+            self.config.group_steps,
         )
         scalars |= more | {"epsilon": now.epsilon, "buffer_fill": self._fill(clock)}
         target = self._moved(learner.target, params, now.tau, optimiser.count)
@@ -262,6 +266,7 @@ def make(spec: EnvSpec, config: QConfig, models: dict[str, Any], sizes: Sizes, a
       ConfigError: sizes do not fit together, or a setting is for another kind of network.
     """
     values = ActionValues(spec, models["network"], models.get("mixer"))
+    config.group_steps.check(spec, values.init)
     recurrent = is_recurrent(values.model)
     if config.burn_in and not recurrent:
         raise ConfigError("algorithm.burn_in: only a recurrent network has a state to warm up; set network.torso: gru")

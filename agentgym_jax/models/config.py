@@ -14,7 +14,7 @@ _CHOICES = {
     "activation": tuple(ACTIVATIONS),
     "padding": PADDINGS,
     "trunk": ("separate", "shared"),
-    "sharing": ("shared", "agent"),
+    "sharing": ("shared", "group", "agent"),
     "compute_dtype": ("float32", "bfloat16"),
 }
 
@@ -36,7 +36,8 @@ class NetworkConfig:
     padding: str = "valid"  # valid | same: whether convolutions see inside the image only, or keep its size (MinAtar: valid)
     trunk: str = "separate"  # separate | shared: whether actor and critic share all but their heads (PureJaxRL: separate)
     dueling: bool = False  # action values as state value plus advantage (Wang et al. 2016); read by Q-learners
-    sharing: str = "shared"  # shared | agent: one set of parameters, or one for every agent (JaxMARL: shared)
+    sharing: str = "shared"  # shared | group | agent: one set of parameters, one for each group or agent (JaxMARL: shared)
+    id_embedding: int = 0  # ≥ 0, size of a vector learnt for each agent, beside its features; 0: none; not with sharing: agent
     log_std: float = 0.0  # −20 … 2, initial logarithm of the standard deviation, [-1, 1] units (PureJaxRL: 0)
     compute_dtype: str = "float32"  # float32 | bfloat16 of dense and convolutional layers; pays on accelerators alone
 
@@ -48,6 +49,8 @@ class NetworkConfig:
             object.__setattr__(self, field, tuple(sizes))
         if not _positive(self.recurrent):
             raise ValueError(f"network.recurrent must be a whole number between 1 and 65,536, got {self.recurrent!r}")
+        if self.id_embedding != 0 and not _positive(self.id_embedding) or isinstance(self.id_embedding, bool):
+            raise ValueError(f"network.id_embedding must be a whole number between 0 and 65,536, got {self.id_embedding!r}")
         for field in ("layer_norm", "dueling"):
             if not isinstance(getattr(self, field), bool):
                 raise ValueError(f"network.{field} must be true or false, got {getattr(self, field)!r}")
@@ -57,6 +60,11 @@ class NetworkConfig:
         if self.after and not self.remembers:
             raise ValueError(
                 f"network.after = {list(self.after)} follows a GRU: set network.torso: gru, or put it in network.hidden"
+            )
+        if self.id_embedding and self.sharing == "agent":
+            raise ValueError(
+                f"network.id_embedding = {self.id_embedding} tells agents apart that share parameters: set it to 0, or"
+                " network.sharing: shared or group"
             )
         self._check_convolutions()
         number = isinstance(self.log_std, int | float) and not isinstance(self.log_std, bool)

@@ -34,10 +34,14 @@ class PolicyHead(nn.Module):
 
 
 class ActionValueHead(nn.Module):
-    """[..., F] -> the value of every action, [..., actions]; `dueling`: V + A − mean A (Wang et al. 2016, eq. 9)."""
+    """[..., F] -> the value of every action, [..., actions]; `dueling`: V + A − mean A (Wang et al. 2016, eq. 9).
+
+    `own` tells, for the agents of axis -2, which actions they have at all, bool [A, actions]; the mean is over these.
+    """
 
     actions: int
     dueling: bool = False
+    own: tuple[tuple[bool, ...], ...] = ()
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -45,7 +49,8 @@ class ActionValueHead(nn.Module):
         if not self.dueling:
             return advantage
         value = dense(1, 1.0, name="value")(x)
-        return value + advantage - jnp.mean(advantage, axis=-1, keepdims=True)
+        own = jnp.broadcast_to(jnp.asarray(self.own), advantage.shape) if self.own else None
+        return value + advantage - jnp.mean(advantage, axis=-1, keepdims=True, where=own)
 
 
 class ValueHead(nn.Module):

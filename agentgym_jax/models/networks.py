@@ -28,7 +28,7 @@ from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.convolutions import Convolutions
 from agentgym_jax.models.heads import ActionValueHead, PolicyHead, ValueHead
 from agentgym_jax.models.recurrent import GRU
-from agentgym_jax.models.sharing import per_agent
+from agentgym_jax.models.sharing import group_specs, of_actions, per_agent, per_group, widened, without_surplus
 from agentgym_jax.models.torsos import MLP, numbers, vector
 from agentgym_jax.ops.distributions import distribution
 from envs_jax.core import EnvSpec
@@ -88,25 +88,52 @@ def _build(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) ->
         raise unknown("network.name", config.name, network_names(), "(`register_network` adds your own)")
     builder = _builders[config.name]
     if outputs == 1:
-        return _share(config, spec, role, builder(config, spec, role))
+        return _share(config, spec, role, lambda own: builder(config, own, role))
     if "outputs" not in inspect.signature(builder).parameters:
         raise ValueError(f"network {config.name!r} must give {outputs} values here: let its builder take an argument `outputs`")
-    return _share(config, spec, role, builder(config, spec, role, outputs=outputs))
+    return _share(config, spec, role, lambda own: builder(config, own, role, outputs=outputs))
 
 
-def _share(config: NetworkConfig, spec: EnvSpec, role: str, model: Model) -> Model:
-    """The sharing of parameters between agents; a central critic has one row, so nothing to share."""
-    stacked = config.sharing == "agent" and role != "central_critic" and spec.agents > 1
-    return per_agent(model, spec.agents) if stacked else model
+def _share(config: NetworkConfig, spec: EnvSpec, role: str, build: Callable[[EnvSpec], Model]) -> Model:
+    """`build` for all agents, for each group or for each agent; a central critic has one row, so nothing to share."""
+    if config.sharing == "group" and not spec.groups:
+        raise ValueError("network.sharing: group needs agents that form groups; this environment has none: use shared or agent")
+    if config.id_embedding and spec.agents == 1:
+        raise ValueError(f"network.id_embedding = {config.id_embedding} tells agents apart, but there is only one: set it to 0")
+    if role == "central_critic":
+        return build(spec)
+    if config.sharing == "shared" or spec.agents == 1:
+        model = build(spec)
+    elif not spec.groups:
+        return per_agent(build(spec), spec.agents)
+    else:
+        models = {name: build(own) for name, own in group_specs(spec).items()}
+        if config.sharing == "agent":
+            models = {group.name: per_agent(models[group.name], group.size) for group in spec.groups}
+        model = per_group(models, spec, of_actions(role, lambda outputs, own: widened(outputs, own, spec.action_space)))
+    own_actions = spec.own_actions
+    if own_actions is None:
+        return model
+    drop = of_actions(role, lambda outputs: without_surplus(outputs, own_actions))
+
+    def apply(params: Any, carry: Any, inputs: Any, reset: jax.Array) -> tuple[Any, Any]:
+        outputs, carries = model.apply(params, carry, inputs, reset)
+        return drop(outputs), carries
+
+    return model._replace(apply=apply)
 
 
 class Network(nn.Module):
-    """A torso and one or both heads: (carry, inputs [T, B, A, ...], reset) -> outputs (a pair with both heads), carries."""
+    """A torso and one or both heads: (carry, inputs [T, B, A, ...], reset) -> outputs (a pair with both heads), carries.
+
+    `ids` is A where every agent has a learnt vector beside its features, else 0.
+    """
 
     config: NetworkConfig
     space: Space
     policy: PolicyHead | None = None
     value: ValueHead | ActionValueHead | None = None
+    ids: int = 0
 
     @nn.compact
     def __call__(self, carry: Any, inputs: jax.Array, reset: jax.Array) -> tuple[Any, Any]:
@@ -116,6 +143,9 @@ class Network(nn.Module):
         if config.convolves and is_image(self.space):
             shape = (config.channels, config.kernels, config.strides, config.padding)
             x = Convolutions(*shape, *style, name="convolutions")(numbers(inputs, self.space))
+        if self.ids:
+            embedding = self.param("id_embedding", nn.initializers.normal(1.0), (self.ids, config.id_embedding))
+            x = jnp.concatenate([x, jnp.broadcast_to(embedding, (*x.shape[:-1], config.id_embedding)).astype(x.dtype)], axis=-1)
         x = MLP(config.hidden, *style, name="torso")(x)
         if config.remembers:
             x = carry = GRU(config.recurrent, name="gru")(carry, x.astype(jnp.float32), reset)
@@ -138,21 +168,23 @@ def _default(config: NetworkConfig, spec: EnvSpec, role: str, outputs: int = 1) 
         size = distribution(spec.action_space).size
         policy = PolicyHead(spec.action_space, size, config.log_std)
     if role == "action_value":
-        value = ActionValueHead(spec.action_space.n, config.dueling)
+        own = () if spec.own_actions is None else tuple(map(tuple, spec.own_actions.tolist()))
+        value = ActionValueHead(spec.action_space.n, config.dueling, own)
     elif role != "actor":
         value = ValueHead(outputs)
-    return _as_model(Network(config, space, policy, value), space, config.recurrent if config.remembers else 0)
+    rows, ids = (1, 0) if role == "central_critic" else (spec.agents, spec.agents if config.id_embedding else 0)
+    return _as_model(Network(config, space, policy, value, ids), space, config.recurrent if config.remembers else 0, rows)
 
 
-def _as_model(network: Network, space: Space, memory: int) -> Model:
-    """A linen module as a `Model`; `memory` is the size of its hidden state, 0 when feed-forward."""
+def _as_model(network: Network, space: Space, memory: int, rows: int) -> Model:
+    """A linen module as a `Model` of `rows` agents; `memory` is the size of its hidden state, 0 when feed-forward."""
 
     def carry(batch_shape: tuple[int, ...]) -> Any:
         return jnp.zeros((*batch_shape, memory), jnp.float32) if memory else ()
 
     def init(key: jax.Array) -> Any:
-        inputs = jnp.zeros((1, 1, 1, *space.shape), space.dtype)
-        return network.init(key, carry((1, 1)), inputs, jnp.zeros((1, 1, 1), bool))
+        inputs = jnp.zeros((1, 1, rows, *space.shape), space.dtype)
+        return network.init(key, carry((1, rows)), inputs, jnp.zeros((1, 1, rows), bool))
 
     return Model(init, carry, network.apply)
 

@@ -48,21 +48,24 @@ class Distribution(NamedTuple):
     kl: Callable[[Any, Any], jax.Array]  # (p, q) -> KL(p || q), float32 [...]
 
 
-def distribution(action_space: Space, kind: str = "normal") -> Distribution:
+def distribution(action_space: Space, kind: str = "normal", own: np.ndarray | None = None) -> Distribution:
     """The distribution over one agent's actions.
 
     Args:
       action_space: Discrete, MultiDiscrete, or a float Box of shape (d,) that is already mapped to [-1, 1].
       kind: `normal` or `tanh_normal`, for a Box only; discrete spaces are always categorical.
+      own: which entries agents have at all, bool [A, size], where some have fewer than others (`EnvSpec.own_actions`);
+        parameters then end in [A, size]. The other actions are masked, the other dimensions are 0 and weigh nothing in
+        densities, entropies and divergences.
 
     Raises ValueError for an unknown kind and for a Box of another shape, dtype or range.
     """
     if kind not in KINDS:
         raise unknown("distribution", kind, KINDS)
     if isinstance(action_space, Discrete):
-        return _categorical(action_space.n)
+        return _masking(_categorical(action_space.n), own)
     if isinstance(action_space, MultiDiscrete):
-        return _multi_categorical(action_space.nvec)
+        return _masking(_multi_categorical(action_space.nvec), own)
     if not isinstance(action_space, Box):
         raise ValueError(f"an action space must be Discrete, MultiDiscrete or Box, got {action_space!r}")
     if len(action_space.shape) != 1 or not np.issubdtype(action_space.dtype, np.floating):
@@ -71,7 +74,7 @@ def distribution(action_space: Space, kind: str = "normal") -> Distribution:
         raise ValueError(
             f"a Box of actions must be mapped to [-1, 1], got {action_space}: wrap the environment in ScaleActions"
         )
-    return _normal(action_space.shape[0]) if kind == "normal" else _tanh_normal(action_space.shape[0])
+    return _normal(action_space.shape[0], own) if kind == "normal" else _tanh_normal(action_space.shape[0], own)
 
 
 # Categorical: the functions below work on the last axis, whatever leads.
@@ -106,6 +109,18 @@ def _argmax(logits: jax.Array) -> jax.Array:
 
 def _draw(logits: jax.Array, key: jax.Array) -> jax.Array:
     return _argmax(logits + jax.random.gumbel(key, logits.shape, jnp.float32))
+
+
+def _masking(discrete: Distribution, own: np.ndarray | None) -> Distribution:
+    """The distribution with what an agent does not have masked always, whatever the environment's mask says."""
+    if own is None:
+        return discrete
+
+    def mask(logits: jax.Array, legal: Any) -> jax.Array:
+        static = jnp.broadcast_to(own, logits.shape)
+        return discrete.mask(logits, static if isinstance(legal, tuple) else legal & static)
+
+    return discrete._replace(mask=mask)
 
 
 def _categorical(n: int) -> Distribution:
@@ -161,7 +176,12 @@ def _multi_categorical(nvec: tuple[int, ...]) -> Distribution:
     )
 
 
-# Normal: x = mean + exp(log_std) · ε, independent dimensions.
+# Normal: x = mean + exp(log_std) · ε, independent dimensions. `own` leaves out the dimensions that an agent does not have.
+
+
+def _own_only(x: jax.Array, own: np.ndarray | None) -> jax.Array:
+    """`x` [..., d] with 0 in the dimensions that are not an agent's own."""
+    return x if own is None else jnp.where(jnp.broadcast_to(own, x.shape), x, 0.0)
 
 
 def _normal_sample(params: NormalParams, key: jax.Array) -> jax.Array:
@@ -170,51 +190,54 @@ def _normal_sample(params: NormalParams, key: jax.Array) -> jax.Array:
 
 def _normal_log_prob(params: NormalParams, x: jax.Array) -> jax.Array:
     z = (x - params.mean) * jnp.exp(-params.log_std)
-    return -jnp.sum(0.5 * jnp.square(z) + params.log_std + 0.5 * math.log(2 * math.pi), axis=-1)
+    return -(0.5 * jnp.square(z) + params.log_std + 0.5 * math.log(2 * math.pi))
 
 
 def _normal_entropy(params: NormalParams) -> jax.Array:
-    return jnp.sum(params.log_std + 0.5 * (1.0 + math.log(2 * math.pi)), axis=-1)
+    return params.log_std + 0.5 * (1.0 + math.log(2 * math.pi))
 
 
 def _normal_kl(p: NormalParams, q: NormalParams) -> jax.Array:
     ratio = jnp.exp(2.0 * (p.log_std - q.log_std))
     distance = jnp.square((p.mean - q.mean) * jnp.exp(-q.log_std))
-    return jnp.sum(0.5 * (ratio + distance - 1.0) + q.log_std - p.log_std, axis=-1)
+    return 0.5 * (ratio + distance - 1.0) + q.log_std - p.log_std
 
 
-def _normal(d: int) -> Distribution:
+def _normal(d: int, own: np.ndarray | None) -> Distribution:
     """The action is the sample clipped to [-1, 1]; the density is that of the sample, as is usual for clipped actions."""
+
+    def total(x: jax.Array) -> jax.Array:
+        return jnp.sum(_own_only(x, own), axis=-1)
+
     return Distribution(
         size=d,
         mask=lambda params, mask: params,
-        sample=_normal_sample,
-        mode=lambda params: params.mean,
+        sample=lambda params, key: _own_only(_normal_sample(params, key), own),
+        mode=lambda params: _own_only(params.mean, own),
         action=lambda sample: jnp.clip(sample, -1.0, 1.0),
-        log_prob=_normal_log_prob,
-        entropy=lambda params, key: _normal_entropy(params),
-        kl=_normal_kl,
+        log_prob=lambda params, x: total(_normal_log_prob(params, x)),
+        entropy=lambda params, key: total(_normal_entropy(params)),
+        kl=lambda p, q: total(_normal_kl(p, q)),
     )
 
 
 def _log_tanh_slope(x: jax.Array) -> jax.Array:
-    """log(1 − tanh² x) summed over the last axis, as 2 (log 2 − x − softplus(−2x)): finite, and so is its gradient."""
-    return jnp.sum(2.0 * (math.log(2.0) - x - jax.nn.softplus(-2.0 * x)), axis=-1)
+    """log(1 − tanh² x) as 2 (log 2 − x − softplus(−2x)): finite, and so is its gradient."""
+    return 2.0 * (math.log(2.0) - x - jax.nn.softplus(-2.0 * x))
 
 
-def _tanh_normal(d: int) -> Distribution:
+def _tanh_normal(d: int, own: np.ndarray | None) -> Distribution:
     """Squashed normal of Haarnoja et al. 2018 (SAC), appendix C: log π(a) = log N(x) − Σ log(1 − tanh² x), a = tanh x.
 
     `mode` is tanh of the mean, the usual greedy action. The entropy is the normal's plus a one-sample estimate of
     E[Σ log(1 − tanh² x)]. The divergence is the normals': it does not change under a one-to-one map.
     """
-    return Distribution(
-        size=d,
-        mask=lambda params, mask: params,
-        sample=_normal_sample,
-        mode=lambda params: params.mean,
+
+    def total(x: jax.Array) -> jax.Array:
+        return jnp.sum(_own_only(x, own), axis=-1)
+
+    return _normal(d, own)._replace(
         action=jnp.tanh,
-        log_prob=lambda params, x: _normal_log_prob(params, x) - _log_tanh_slope(x),
-        entropy=lambda params, key: _normal_entropy(params) + _log_tanh_slope(_normal_sample(params, key)),
-        kl=_normal_kl,
+        log_prob=lambda params, x: total(_normal_log_prob(params, x) - _log_tanh_slope(x)),
+        entropy=lambda params, key: total(_normal_entropy(params) + _log_tanh_slope(_normal_sample(params, key))),
     )

@@ -289,3 +289,44 @@ def test_divergence_from_itself_is_zero():
 def test_unsuitable_spaces_are_refused(space, kind, message):
     with pytest.raises(ValueError, match=message):
         distribution(space, kind)
+
+
+OWN = np.array([[True, True, False], [True, True, True]])  # two agents, the first without the third dimension or action
+
+
+@pytest.mark.parametrize("kind", ["normal", "tanh_normal"])
+def test_dimensions_that_an_agent_does_not_have_weigh_nothing(kind):
+    """The first agent's numbers are those of a Box of two dimensions, whatever its third one says; its gradient is 0."""
+    d, narrow, wide = distribution(UNIT_BOX, kind, OWN), distribution(Box(-1, 1, (2,)), kind), distribution(UNIT_BOX, kind)
+    p, q = normal_of(4, 2, 3), normal_of(4, 2, 3, seed=1)
+
+    def first(params):
+        return NormalParams(params.mean[:, 0, :2], params.log_std[:, 0, :2])
+
+    def second(params):
+        return NormalParams(params.mean[:, 1], params.log_std[:, 1])
+
+    sample = d.sample(p, jax.random.key(0))
+    for chosen in (sample, d.mode(p)):
+        assert (chosen[:, 0, 2] == 0).all() and (d.action(chosen)[:, 0, 2] == 0).all() and (chosen[:, 1] != 0).all()
+    close(d.log_prob(p, sample)[:, 0], narrow.log_prob(first(p), sample[:, 0, :2]), rtol=1e-5)
+    close(d.log_prob(p, sample)[:, 1], wide.log_prob(second(p), sample[:, 1]), rtol=1e-5)
+    close(d.kl(p, q)[:, 0], narrow.kl(first(p), first(q)), rtol=1e-5)
+    if kind == "normal":  # the other estimate depends on the draw
+        close(d.entropy(p, None)[:, 0], narrow.entropy(first(p), None), rtol=1e-5)
+
+    def everything(p):
+        return sum(jnp.sum(x) for x in (d.log_prob(p, sample), d.entropy(p, jax.random.key(1)), d.kl(p, q)))
+
+    gradient = jax.jit(jax.grad(everything))(p)
+    for leaf in gradient:
+        assert (leaf[:, 0, 2] == 0).all() and np.all(leaf[:, :, :2] != 0) and np.all(leaf[:, 1] != 0)
+
+
+@pytest.mark.parametrize("space", [Discrete(3), MultiDiscrete((3,))], ids=str)
+def test_actions_that_an_agent_does_not_have_are_masked_with_and_without_a_mask(space):
+    d, logits = distribution(space, own=OWN), logits_of(500, 2, 3)
+    legal = jnp.broadcast_to(jnp.asarray([[True, False, True], [False, True, True]]), logits.shape)
+    for mask, allowed in (((), [{0, 1}, {0, 1, 2}]), (legal, [{0}, {1, 2}])):
+        drawn = np.asarray(d.sample(d.mask(logits, mask), jax.random.key(0))).reshape(500, 2)
+        assert [set(drawn[:, agent]) for agent in range(2)] == allowed

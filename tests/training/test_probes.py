@@ -16,7 +16,6 @@ from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.models.actor_critic import separate, shared
 from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.ops.schedules import Schedule
-from envs_jax.wrappers import AgentIds
 
 from .support import clock, hyper, quick, small_loop, with_agent_axis
 
@@ -33,19 +32,20 @@ class Case:
     network: dict[str, Any] = dataclasses.field(default_factory=dict)
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)  # of the probe
-    ids: bool = False  # whether agents are told who they are
+    wrappers: tuple[str, ...] = ()
     iterations: int = 150
+    entropy: float = 0.0  # weight of its bonus at the start; it falls to 0
     values: Any = None  # (observations, worlds or (), values [B, A])
     returned: float | None = None  # by the greedy policy, in every episode
 
 
-ALONE = {"reward": "individual"}
 GRU = {"torso": "gru", "recurrent": 16, "hidden": ()}
 CUES = [[[-1.0]], [[1.0]]]  # [B, A, F] of one agent
 ONE = (CUES, (), [[1.0], [1.0]])
 # Two agents with a cue each: all four worlds.
 PAIRS = [[first, second] for first in (-1.0, 1.0) for second in (-1.0, 1.0)]
 TEAM = ([[[first], [second]] for first, second in PAIRS], PAIRS, [[1.0, 1.0]] * 4)
+JOINT = (np.asarray(PAIRS)[:, None], (), [[1.0]] * 4)
 # Agent 0 earns 1 and dies, agent 1 earns 2 twice: observations at both steps, worlds are both side by side.
 BEGIN = [[[first, 0.0], [second, 0.0]] for first, second in PAIRS]
 LATER = [[[0.0, 0.0], [cue, 1.0]] for cue in (-1.0, 1.0)]
@@ -56,12 +56,15 @@ WITH_IDS = (np.concatenate([BEGIN + LATER, np.tile(np.eye(2), (6, 1, 1))], axis=
 CUES_OF_ALL = list(itertools.product((-1.0, 1.0), repeat=4))
 TWO_GROUPS = ([[[a, 0.0], [b, 0.0], [c, d]] for a, b, c, d in CUES_OF_ALL], CUES_OF_ALL, np.ones((16, 3)))
 GROUPS_WITH_IDS = ([[[a, 1, 0, 0, 0], [b, 0, 1, 0, 0], [c, d, 0, 0, 1]] for a, b, c, d in CUES_OF_ALL], (), TWO_GROUPS[2])
+ROLES = Case("two_groups", "ippo", network={"sharing": "group"}, entropy=0.1, values=TWO_GROUPS, returned=1.0)
 # An elder beside a slot in which somebody dies after the first of three steps, and somebody else is born at the third.
 LIVES = [[[0, 1, 0, t], [c, 0, 0, 0]] for t in (0.0, 0.5) for c in (-1.0, 1.0)] + [[[0, 1, 0, 1], [0, 0, 1, 1]]]
 LIFE_WORLDS = [[-1, 0], [1, 0], [0, 0.5], [0, 0.5], [0, 1]]
 V_START, V_REST = 2.0 + GAMMA + GAMMA**2, 1.0 + GAMMA
-RESPAWN = (LIVES, LIFE_WORLDS, [[V_START] * 2] * 2 + [[V_REST, np.nan]] * 2 + [[1.0, 1.0]])
-EACH_LIFE = (LIVES, LIFE_WORLDS, [[GAMMA, 2.0]] * 2 + [[1.0, np.nan]] * 2 + [[0.0, 1.0]])
+SHARED_LIFE = (LIVES, LIFE_WORLDS, [[V_START] * 2] * 2 + [[V_REST, np.nan]] * 2 + [[1.0, 1.0]])
+OWN_LIFE = (LIVES, LIFE_WORLDS, [[GAMMA, 2.0]] * 2 + [[1.0, np.nan]] * 2 + [[0.0, 1.0]])
+RESPAWN = Case("respawn", "ippo", iterations=250, values=SHARED_LIFE, returned=4.0)
+EACH_LIFE = dataclasses.replace(RESPAWN, arguments={"reward": "individual"}, values=OWN_LIFE)
 
 CASES = {
     "constant": Case("constant", values=([[[0.0]]], (), [[1.0]])),
@@ -83,7 +86,8 @@ CASES = {
     "team, mappo": Case("team", "mappo", values=TEAM, returned=1.0),
     "team, ippo, a network each": Case("team", "ippo", network={"sharing": "agent"}, values=TEAM, returned=1.0),
     "team, mappo, a network each": Case("team", "mappo", network={"sharing": "agent"}, values=TEAM, returned=1.0),
-    "individual, ippo": Case("individual", "ippo", ids=True, values=WITH_IDS, returned=5.0),
+    "team, one joint policy": Case("team", wrappers=("joint",), values=JOINT, returned=1.0),
+    "individual, ippo": Case("individual", "ippo", wrappers=("agent_ids",), values=WITH_IDS, returned=5.0),
     "individual, mappo": Case("individual", "mappo", values=INDIVIDUAL, returned=5.0),
     "individual, ippo, a network each": Case(
         "individual", "ippo", network={"sharing": "agent"}, values=INDIVIDUAL, returned=5.0
@@ -91,32 +95,29 @@ CASES = {
     "individual, mappo, a network each": Case(
         "individual", "mappo", network={"sharing": "agent"}, values=INDIVIDUAL, returned=5.0
     ),
-    "two groups, ippo": Case("two_groups", "ippo", network={"sharing": "group"}, values=TWO_GROUPS, returned=1.0),
-    "two groups, mappo": Case("two_groups", "mappo", network={"sharing": "group"}, values=TWO_GROUPS, returned=1.0),
-    "two groups, ippo, a network each": Case(
-        "two_groups", "ippo", network={"sharing": "agent"}, values=TWO_GROUPS, returned=1.0
+    "two groups, ippo": ROLES,
+    "two groups, mappo": dataclasses.replace(ROLES, name="mappo"),
+    "two groups, ippo, a network each": dataclasses.replace(ROLES, network={"sharing": "agent"}),
+    "two groups, ippo, one network with ids": dataclasses.replace(
+        ROLES, network={"hidden": (32,)}, wrappers=("agent_ids",), values=GROUPS_WITH_IDS
     ),
-    "two groups, ippo, one network with ids": Case("two_groups", "ippo", ids=True, values=GROUPS_WITH_IDS, returned=1.0),
-    "two groups, ippo, one network with learnt ids": Case(
-        "two_groups", "ippo", network={"id_embedding": 4}, values=TWO_GROUPS, returned=1.0
-    ),
-    "respawn, ippo": Case("respawn", "ippo", values=RESPAWN, returned=4.0),
-    "respawn, mappo": Case("respawn", "mappo", values=RESPAWN, returned=4.0),
-    "respawn, each alone, ippo": Case("respawn", "ippo", arguments=ALONE, values=EACH_LIFE, returned=4.0),
-    "respawn, each alone, mappo": Case("respawn", "mappo", arguments=ALONE, values=EACH_LIFE, returned=4.0),
-    "respawn, memory": Case("respawn", "ippo", network=GRU, returned=4.0),
+    "two groups, ippo, one network with learnt ids": dataclasses.replace(ROLES, network={"id_embedding": 4}),
+    "respawn, ippo": RESPAWN,
+    "respawn, mappo": dataclasses.replace(RESPAWN, name="mappo"),
+    "respawn, each alone, ippo": EACH_LIFE,
+    "respawn, each alone, mappo": dataclasses.replace(EACH_LIFE, name="mappo"),
+    "respawn, memory": dataclasses.replace(RESPAWN, network=GRU, iterations=150, values=None),
 }
 
 
 def learner_of(case: Case):
     """One program: training from a key and a learning rate, then an evaluation and the values of the case's observations."""
-    env = envs_jax.make(f"probe/{case.probe}", **case.arguments)
-    env = AgentIds(env) if case.ids else env
+    env = envs_jax.apply_wrappers(envs_jax.make(f"probe/{case.probe}", **case.arguments), case.wrappers)
     plan = {"num_envs": 16, "rollout_length": 8, "points": 1, "iterations": case.iterations, "episodes": EPISODES}
     loop = small_loop(env, case.name, case.network, {"epochs": 4, **case.config}, **plan)
 
     def program(key, rate):
-        numbers = hyper(gamma=GAMMA, entropy=0.0, learning_rate=Schedule(rate))
+        numbers = hyper(gamma=GAMMA, entropy=Schedule(case.entropy), learning_rate=Schedule(rate))
         state, curves = loop.advance(loop.init(key, numbers), numbers, clock(0, case.iterations))
         state, evaluation = loop.evaluate(state, numbers, jnp.int32(0))
         return curves, evaluation, values_of(case, env, state.learner.params)

@@ -25,6 +25,7 @@ WINDOWS = REPLAY | {"batch_size": 16}
 NEWEST = {"epochs": 2, "minibatches": 4, "optimiser": "adam"}
 GRU = {"torso": "gru", "recurrent": 16, "hidden": ()}
 CUES = [[[-1.0]], [[1.0]]]  # [B, A, F] of one agent
+ONES = (CUES, [[1.0], [1.0]])
 PAIRS = [[first, second] for first in (-1.0, 1.0) for second in (-1.0, 1.0)]
 TEAM = [[[first], [second]] for first, second in PAIRS]
 
@@ -45,7 +46,6 @@ class Case:
 
 def single(name: str, config: dict[str, Any]) -> dict[str, Case]:
     """The probes of one agent."""
-    ones = (CUES, [[1.0], [1.0]])
     limit = ([[[0.0]]], [[1.0 / (1.0 - GAMMA)]])
     recurrent = config | ({"batch_size": 16} if "capacity" in config else {})
     return {
@@ -54,8 +54,8 @@ def single(name: str, config: dict[str, Any]) -> dict[str, Case]:
         f"observation, {name}": Case("observation", name, config, values=(CUES, [[-1.0], [1.0]])),
         f"discounted, {name}": Case("discounted", name, config, values=([[[0.0]], [[1.0]]], [[GAMMA], [1.0]])),
         f"policy, {name}": Case("policy", name, config, values=([[[0.0]]], [[1.0]]), returned=1.0),
-        f"policy_observation, {name}": Case("policy_observation", name, config, values=ones, returned=1.0),
-        f"masked, {name}": Case("masked", name, config, values=ones, returned=1.0),
+        f"policy_observation, {name}": Case("policy_observation", name, config, values=ONES, returned=1.0),
+        f"masked, {name}": Case("masked", name, config, values=ONES, returned=1.0),
         f"memory, {name}": Case("memory", name, recurrent, network=GRU, iterations=300, returned=1.0),
     }
 
@@ -73,10 +73,10 @@ CASES |= {
         values=([[[0.0]]], [[1.0 / (1.0 - GAMMA)]]),
     ),
     "policy_observation, prioritised dueling dqn": Case(
-        "policy_observation", "dqn", REPLAY | {"prioritised": True}, {"dueling": True}, values=(CUES, [[1.0], [1.0]]), returned=1.0
+        "policy_observation", "dqn", REPLAY | {"prioritised": True}, {"dueling": True}, values=ONES, returned=1.0
     ),
     "policy_observation, one network, huber": Case(
-        "policy_observation", "dqn", REPLAY | {"double": False, "loss": "huber"}, values=(CUES, [[1.0], [1.0]]), returned=1.0
+        "policy_observation", "dqn", REPLAY | {"double": False, "loss": "huber"}, values=ONES, returned=1.0
     ),
     "memory, prioritised n-step dqn": Case(
         "memory", "dqn", WINDOWS | {"prioritised": True, "n_steps": 2}, GRU, iterations=300, returned=1.0
@@ -90,6 +90,12 @@ CASES |= {
     ),
     "team, pqn_vdn": Case("team", "pqn_vdn", NEWEST, values=(TEAM, [[1.0]] * 4), returned=1.0),
     "individual, iql": Case("individual", "iql", REPLAY, ids=True, returned=5.0),
+}
+GROUPS = {"network": {"sharing": "group"}, "iterations": 300, "returned": 1.0}
+CASES |= {
+    f"{probe}, {name}": Case(probe, name, NEWEST if name == "pqn_vdn" else REPLAY, **more)
+    for name in ("iql", "vdn", "qmix", "pqn_vdn")
+    for probe, more in (("two_groups", GROUPS), ("respawn", {"iterations": 300, "returned": 4.0}))
 }
 
 
