@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ class Gate:
 
     config: str
     seeds: int
+    within: float  # environment steps of a seed
     bar: str
     passes: Callable[[Found], bool]
     overrides: tuple[str, ...] = ()
@@ -57,25 +57,26 @@ def _rises(found: Found) -> bool:
     return mean > 2.0 * error
 
 
-def _mean_at_least(config: str, seeds: int, bar: float, within: str, minutes: int = 15, **more: Any) -> Gate:
+def _mean_at_least(config: str, seeds: int, bar: float, within: str, minutes: int = 15) -> Gate:
     words = f"mean greedy return of {seeds} seeds ≥ {bar:g} within {within} steps"
-    return Gate(config, seeds, words, lambda found: found.returns.mean() >= bar, minutes=minutes, **more)
+    return Gate(config, seeds, float(within), words, lambda found: found.returns.mean() >= bar, minutes=minutes)
 
 
 def _exactly(config: str, value: float) -> Gate:
     words = f"greedy return of 10 seeds exactly {value:g}, with uniformly random acting in training"
-    return Gate(config, 10, words, lambda found: bool((found.returns == value).all()))
+    return Gate(config, 10, 4e4, words, lambda found: bool((found.returns == value).all()))
 
 
 def _foraging(config: str) -> Gate:
     bar = "mean greedy return (sum over agents) of 4 seeds ≥ 0.9 within 2e6 steps"
-    return Gate(f"jumanji/{config}", 4, bar, lambda found: found.returns.mean() >= 0.9, minutes=40)
+    return Gate(f"jumanji/{config}", 4, 2e6, bar, lambda found: found.returns.mean() >= 0.9, minutes=40)
 
 
 def _above_random(config: str, steps: str, policy: str = "greedy", minutes: int = 15) -> Gate:
     return Gate(
         config,
         4,
+        float(steps),
         f"IQM of 4 seeds, {policy} policy, above the upper 95 % bound of the mean of 320 random episodes, {steps} steps",
         lambda found: iqm(found.returns) > upper_bound(found.random),
         beats_random=True,
@@ -88,6 +89,7 @@ GATES = {
     "cartpole_ppo": Gate(
         "gymnax/cartpole_ppo",
         16,
+        5e5,
         "mean greedy return ≥ 490 and at least 14 of 16 seeds ≥ 475 within 5e5 steps, one trace of advance",
         lambda found: found.returns.mean() >= 490 and int((found.returns >= 475).sum()) >= 14,
     ),
@@ -95,6 +97,7 @@ GATES = {
     "pendulum_ppo": Gate(
         "gymnax/pendulum_ppo",
         8,
+        1e6,
         "median of 8 seeds ≥ -200 within 1e6 steps",
         lambda found: float(np.median(found.returns)) >= -200,
     ),
@@ -106,6 +109,7 @@ GATES = {
     "mountain_car_dqn": Gate(
         "gymnax/mountain_car_dqn",
         8,
+        1.2e5,
         "median of 8 seeds ≥ -115 within 1.2e5 steps",
         lambda found: float(np.median(found.returns)) >= -115,
         minutes=30,
@@ -129,6 +133,7 @@ GATES = {
     "fast_ppo": Gate(
         "brax/fast_ppo",
         4,
+        2**15,
         "every one of 4 seeds ≥ 135 (of 143.1) within 2^15 steps",
         lambda found: bool((found.returns >= 135).all()),
     ),
@@ -136,6 +141,7 @@ GATES = {
     "ant_ppo": Gate(
         "brax/ant_ppo",
         4,
+        5e5,
         "mean training return of the last fifth above that of the first by two standard errors, 4 seeds, 5e5 steps",
         _rises,
         minutes=40,

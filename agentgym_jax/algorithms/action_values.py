@@ -7,6 +7,7 @@ dead agent puts nothing into it, and while nobody lives but the episode goes on 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -116,20 +117,35 @@ def _take(values: jax.Array, action: jax.Array) -> jax.Array:
 
 
 def networks(network: NetworkConfig, spec: EnvSpec, config: Any) -> dict[str, Any]:
-    """The default models: {network} and, for a team, {mixer}. `config` has mixer, mixer_embed and mixer_hidden.
+    """The default models: {network} and, for a team, {mixer}. `config` has mixer, mixer_embed and mixer_hidden."""
+    _check(spec, config)
+    models: dict[str, Any] = {"network": action_value_model(network, spec)}
+    return models if config.mixer == "none" else models | {"mixer": _default_mixer(spec, config)}
 
-    Raises ConfigError for actions that are not Discrete, and for a mixer without a team reward.
+
+def action_values(spec: EnvSpec, config: Any, models: Mapping[str, Any]) -> ActionValues:
+    """The networks of a learner, its mixer the default one that `config` names where `models` has none.
+
+    Raises ConfigError for actions that are not Discrete, for a mixer without a team reward, and for one that is not wanted.
     """
+    _check(spec, config)
+    if config.mixer == "none" and "mixer" in models:
+        raise ConfigError("algorithm.mixer: is none, but the models hold a mixer; leave it out, or set algorithm.mixer")
+    mixer = None if config.mixer == "none" else models.get("mixer") or _default_mixer(spec, config)
+    return ActionValues(spec, models["network"], mixer)
+
+
+def _check(spec: EnvSpec, config: Any) -> None:
     if not isinstance(spec.action_space, Discrete):
         raise ConfigError(
             f"algorithm.name: action values need Discrete actions, got {spec.action_space}; use ppo, or the wrapper"
             " `discretise_actions` with `joint: true`"
         )
-    models: dict[str, Any] = {"network": action_value_model(network, spec)}
-    if config.mixer == "none":
-        return models
-    if spec.reward != "team":
+    if config.mixer != "none" and spec.reward != "team":
         raise ConfigError("algorithm.mixer: a mixed value needs one reward for all agents; set env.reward: team")
+
+
+def _default_mixer(spec: EnvSpec, config: Any) -> Mixer:
     if config.mixer == "sum":
-        return models | {"mixer": sum_mixer()}
-    return models | {"mixer": hypernet_mixer(spec.agents, world_space(spec), config.mixer_embed, config.mixer_hidden)}
+        return sum_mixer()
+    return hypernet_mixer(spec.agents, world_space(spec), config.mixer_embed, config.mixer_hidden)

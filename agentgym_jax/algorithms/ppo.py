@@ -44,7 +44,7 @@ from agentgym_jax.models.networks import policy_model, policy_value_model, value
 from agentgym_jax.ops import losses
 from agentgym_jax.ops.distributions import Distribution, distribution
 from agentgym_jax.ops.schedules import resolve
-from agentgym_jax.ops.teams import rows_with_value, team_values
+from agentgym_jax.ops.teams import newcomers, rows_with_value, team_values
 from agentgym_jax.types import Across, Batch, Clock, Sizes, Transition
 from envs_jax.core import Box, EnvSpec
 
@@ -211,7 +211,8 @@ class PPO:
         following = {"observation": steps.next_observation, "world": self._world(steps.next_world)}
         outputs, carries = self.model.apply(learner.params, batch.carry, inputs, steps.reset)
         values = outputs.value
-        next_values = apply_next(self.model, learner.params, carries, following, jnp.zeros_like(steps.reset)).value
+        new = newcomers(steps.alive, steps.discount, steps.next_alive)
+        next_values = apply_next(self.model, learner.params, carries, following, new).value
         if team:
             steps = steps.replace(discount=jnp.broadcast_to(jnp.max(steps.discount, -1, keepdims=True), steps.discount.shape))
             if values.ndim == steps.reward.ndim:

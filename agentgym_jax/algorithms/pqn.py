@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from agentgym_jax.algorithms import optim
-from agentgym_jax.algorithms.action_values import MIXERS, ActionValues
+from agentgym_jax.algorithms.action_values import MIXERS, ActionValues, action_values
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.algorithms.group_steps import GroupSteps
 from agentgym_jax.algorithms.minibatches import Minibatches, check_passes, make_minibatches
@@ -32,6 +32,7 @@ from agentgym_jax.memory.latest import latest
 from agentgym_jax.models.base import apply_next, is_recurrent
 from agentgym_jax.ops import losses, returns
 from agentgym_jax.ops.schedules import Schedule, resolve, value_at
+from agentgym_jax.ops.teams import newcomers
 from agentgym_jax.types import Across, Batch, Clock, Sizes
 from envs_jax.core import EnvSpec
 
@@ -161,7 +162,8 @@ class PQN:
         """The whole rollout with its λ-returns, and the values of what was done, by the parameters that acted."""
         steps, network = batch.steps, self.values.model
         values, after = network.apply(params["network"], batch.carry, steps.observation, steps.reset)
-        following = apply_next(network, params["network"], after, steps.next_observation, jnp.zeros_like(steps.reset))
+        new = newcomers(steps.alive, steps.discount, steps.next_alive)
+        following = apply_next(network, params["network"], after, steps.next_observation, new)
         best = self.values.best(
             params, following, following, steps.next_action_mask, steps.next_alive, steps.next_world
         )
@@ -175,7 +177,7 @@ class PQN:
     def _loss(self, params: Any, rows: Rows, carry: Any):
         values, _ = self.values.model.apply(params["network"], carry, rows.observation, rows.reset)
         value = self.values.chosen(params, values, rows.action, rows.alive, rows.world)
-        error = value - rows.target
+        error = jnp.where(rows.weight > 0, value - rows.target, 0.0)  # what dead rows hold may be anything
         loss = losses.weighted_mean(0.5 * jnp.square(error), rows.weight, self.across)
         scalars = {
             "loss": loss,
@@ -195,7 +197,7 @@ def make(spec: EnvSpec, config: PQNConfig, models: dict[str, Any], sizes: Sizes,
     Raises:
       ConfigError: sizes do not divide, or a setting is for another kind of network.
     """
-    values = ActionValues(spec, models["network"], models.get("mixer"))
+    values = action_values(spec, config, models)
     config.group_steps.check(spec, values.init)
     learner = PQN(config, values, make_minibatches(config, is_recurrent(values.model), sizes), across)
     record = frozenset(_RECORD.split()) | ({"world", "next_world"} if values.needs_world else frozenset())

@@ -26,14 +26,15 @@ import jax.numpy as jnp
 from flax import struct
 
 from agentgym_jax.algorithms import optim
-from agentgym_jax.algorithms.action_values import MIXERS, ActionValues
+from agentgym_jax.algorithms.action_values import MIXERS, ActionValues, action_values
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.algorithms.group_steps import GroupSteps
 from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_flag, check_whole
-from agentgym_jax.memory.replay import replay
+from agentgym_jax.memory.replay import replay, slots_of
 from agentgym_jax.models.base import apply_next, is_recurrent
 from agentgym_jax.ops import losses, returns
 from agentgym_jax.ops.schedules import Schedule, resolve, value_at
+from agentgym_jax.ops.teams import newcomers
 from agentgym_jax.types import Across, Batch, Clock, Sizes, Transition
 from envs_jax.core import EnvSpec
 
@@ -48,11 +49,11 @@ class QConfig:
     double: bool = True  # the online network chooses the action that the target network values (JaxMARL, rejax: true)
     n_steps: int = 1  # ≥ 1 rewards of a target before it bootstraps
     prioritised: bool = False  # draw windows in proportion to their errors
-    capacity: int = 10_000  # environment steps in the memory; a multiple of num_envs · rollout_length (PureJaxRL: 10,000)
+    capacity: int = 10_240  # environment steps in the memory; a multiple of num_envs · rollout_length (PureJaxRL: 10,000)
     batch_size: int = 128  # ≥ 1 windows of a gradient step (PureJaxRL: 128)
     updates: int = 1  # ≥ 1 gradient steps of an iteration (PureJaxRL: 1)
     learning_starts: int = 10_000  # ≥ 1 environment steps before the first gradient step (PureJaxRL: 10,000)
-    target_period: int = 500  # ≥ 1 gradient steps between two moves of the target network by `tau` (PureJaxRL: 500)
+    target_period: int = 50  # ≥ 1 gradient steps between two moves of the target network by `tau` (PureJaxRL: 500 steps = 50)
     burn_in: int = 0  # ≥ 0 leading steps of a recurrent window that only set the hidden state
     loss: str = "squared"  # squared | huber
     optimiser: str = "adam"  # adam, adamw, radam, sgd or rmsprop
@@ -190,7 +191,8 @@ class QLearning:
         action_values, after = values.model.apply(params["network"], carry, learnt.observation, learnt.reset)
         value = values.chosen(params, action_values, learnt.action, learnt.alive, learnt.world)
         goal = fixed(self._target(params, target, hyper, steps, after, target_carry, rows))
-        error, weight = value - goal, values.outcome(learnt).weight
+        weight = values.outcome(learnt).weight
+        error = jnp.where(weight > 0, value - goal, 0.0)  # what dead rows hold may be anything
         each = jnp.square(error) / 2 if self.config.loss == "squared" else losses.huber(error)
         loss = losses.weighted_mean(each * importance[None, :, None], weight, self.across)
         size = fixed(jnp.abs(error))
@@ -227,19 +229,22 @@ class QLearning:
         """The values [S, B, A'] of the next observations of rows [S, B, A']."""
         network, double = self.values.model, self.config.double
         seen = (steps.next_observation, steps.next_action_mask, steps.next_alive, steps.next_world)
-        if not self.recurrent:  # only the rows that bootstrap go through the networks
-            seen = jax.tree.map(lambda x: _rows(x, row), seen)
+        new = newcomers(steps.alive, steps.discount, steps.next_alive)
+        # Where all agents bootstrap from the same row it alone goes through feed-forward networks. Independent learners of a
+        # team may have rows of their own, and a dead one's value is the mean of its mates at the same time.
+        early = not self.recurrent and (self.values.mixer is not None or self.values.spec.reward != "team")
+        if early:
+            seen, new = jax.tree.map(lambda x: _rows(x, row), (seen, new))
         observation, mask, alive, world = seen
-        restart = jnp.zeros(alive.shape, bool)
         if self.recurrent:
             _, target_after = network.apply(target["network"], target_carry, steps.observation, steps.reset)
-            theirs = apply_next(network, target["network"], target_after, observation, restart)
-            by = apply_next(network, params["network"], after, observation, restart) if double else theirs
+            theirs = apply_next(network, target["network"], target_after, observation, new)
+            by = apply_next(network, params["network"], after, observation, new) if double else theirs
         else:
-            theirs, _ = network.apply(target["network"], target_carry, observation, restart)
-            by = network.apply(params["network"], target_carry, observation, restart)[0] if double else theirs
+            theirs, _ = network.apply(target["network"], target_carry, observation, new)
+            by = network.apply(params["network"], target_carry, observation, new)[0] if double else theirs
         best = self.values.best(target, theirs, by, mask, alive, world)
-        return _rows(best, row) if self.recurrent else best
+        return best if early else _rows(best, row)
 
 
 def _rows(x: jax.Array, row: jax.Array) -> jax.Array:
@@ -265,7 +270,7 @@ def make(spec: EnvSpec, config: QConfig, models: dict[str, Any], sizes: Sizes, a
     Raises:
       ConfigError: sizes do not fit together, or a setting is for another kind of network.
     """
-    values = ActionValues(spec, models["network"], models.get("mixer"))
+    values = action_values(spec, config, models)
     config.group_steps.check(spec, values.init)
     recurrent = is_recurrent(values.model)
     if config.burn_in and not recurrent:
@@ -276,13 +281,14 @@ def make(spec: EnvSpec, config: QConfig, models: dict[str, Any], sizes: Sizes, a
             " (train.rollout_length less algorithm.burn_in)"
         )
     check_divides("train.shards", across.size, "algorithm.batch_size", config.batch_size)
-    check_divides("train.shards", across.size, "algorithm.capacity", config.capacity)
-    per_push = sizes.num_envs * sizes.rollout_length
-    first = max(-(-config.learning_starts // (per_push * across.size)), -(-config.n_steps // sizes.rollout_length))
-    capacity = config.capacity // across.size
+    everywhere = Sizes(sizes.num_envs * across.size, sizes.rollout_length)
+    slots = slots_of(everywhere, config.capacity)
+    first = max(
+        -(-config.learning_starts // (everywhere.num_envs * sizes.rollout_length)), -(-config.n_steps // sizes.rollout_length)
+    )
     memory = replay(
         sizes,
-        capacity,
+        slots * sizes.num_envs * sizes.rollout_length,
         config.batch_size // across.size,
         length=config.n_steps,
         whole=recurrent,
@@ -291,6 +297,6 @@ def make(spec: EnvSpec, config: QConfig, models: dict[str, Any], sizes: Sizes, a
         warmup=first - 1,
         updates=config.updates,
     )
-    learner = QLearning(config, values, max(capacity // per_push, 1), first - 1, recurrent, across)
+    learner = QLearning(config, values, slots, first - 1, recurrent, across)
     record = frozenset(_RECORD.split()) | ({"world", "next_world"} if values.needs_world else frozenset())
     return Algorithm(learner.init, learner.carry, learner.act, learner.learn, memory, record, warmup=first - 1)

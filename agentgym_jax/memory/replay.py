@@ -175,7 +175,7 @@ def replay(
     check_size("algorithm.capacity", capacity)
     ring = (_Prioritised if prioritised else _Ring)(
         sizes=sizes,
-        slots=_slots(sizes, capacity),
+        slots=slots_of(sizes, capacity),
         batch_size=batch_size,
         length=1 if whole else length,
         whole=whole,
@@ -186,7 +186,8 @@ def replay(
     return memory._replace(feedback=ring.feedback) if isinstance(ring, _Prioritised) else memory
 
 
-def _slots(sizes: Sizes, capacity: int) -> int:
+def slots_of(sizes: Sizes, capacity: int) -> int:
+    """How many rollouts `capacity` environment steps are; ConfigError, with both numbers, where they are no whole number."""
     rollout = sizes.rollout_length * sizes.num_envs
     if capacity % rollout:
         near = max(capacity // rollout, 1) * rollout

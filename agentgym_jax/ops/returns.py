@@ -33,7 +33,7 @@ def lambda_returns(reward, discount, next_values, cut, trace_decay) -> jax.Array
     def step(future, inputs):
         r, d, v, stop = inputs
         future = jnp.where(stop, v, (1.0 - trace_decay) * v + trace_decay * future)
-        target = r + d * future
+        target = jnp.where(d == 0, r, r + d * future)  # nothing of a future that is worth nothing, not even its NaN
         return target, target
 
     return jax.lax.scan(step, next_values[-1], (reward, discount, next_values, cut), reverse=True)[1]

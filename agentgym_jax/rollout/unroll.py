@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from agentgym_jax.algorithms.base import Algorithm
+from agentgym_jax.ops.teams import newcomers
 from agentgym_jax.ops.trees import select, strong
 from agentgym_jax.rollout.episodes import advance_stats, count_ended, no_stats, no_totals
 from agentgym_jax.rollout.resets import Resets, Start, make_resets, new_starts
@@ -64,8 +65,7 @@ def see_world(env: Env, tasks: Tasks, env_state: Any, task: Any, timestep: TimeS
 
 def restarts(before: TimeStep, outcome: TimeStep) -> jax.Array:
     """bool [N, A]: the next observation is an agent's first: a new episode, or a new agent in a slot that was free."""
-    renewed = outcome.alive & (~before.alive | (outcome.discount == 0))
-    return outcome.last[:, None] | renewed
+    return outcome.last[:, None] | newcomers(before.alive, outcome.discount, outcome.alive)
 
 
 def unroll(

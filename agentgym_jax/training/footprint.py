@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 
 from agentgym_jax.training.loop import Loop, first_rollout
-from agentgym_jax.training.parallel import shapes_on_devices
+from agentgym_jax.training.parallel import jaxpr_on_devices, shapes_on_devices
 from agentgym_jax.types import Clock
 
-# What XLA holds at its fullest, fitted to measurements (docs/decisions.md): the rollout, the larger part of its way through
-# the networks, and some vectors as long as the parameters.
-_ACTIVATIONS = 0.6
+# What XLA holds at its fullest, fitted to measurements (docs/decisions.md): the rollout or the batch, a part of all that
+# `learn` makes on its way through the networks and back, and some vectors as long as the parameters.
+_KEPT_AT_ONCE = 0.42
 _VECTORS = 3
 _KEPT = {"dot_general", "conv_general_dilated", "concatenate"}  # operations whose results XLA does not fuse away
 
@@ -36,19 +36,18 @@ def footprint(loop: Loop, key: jax.Array, hyper: Any) -> Footprint:
 
     def begin(key, hyper):
         state = loop.init(key, hyper)
-        return state, first_rollout(loop.acting, state.learner, hyper, state.actor, state.tasks, key)
+        trajectory = first_rollout(loop.acting, state.learner, hyper, state.actor, state.tasks, key)
+        batch = loop.acting.algorithm.memory.sample(state.memory, trajectory, key, Clock(jnp.int32(0), jnp.int32(1)))
+        return state, trajectory, batch
 
-    state, trajectory = jax.tree.map(_of_one_device, shapes_on_devices(loop, begin, key, hyper))
-    world = () if trajectory.steps.world is None else jax.tree.map(_of_one_device, trajectory.steps.world)
+    state, trajectory, batch = jax.tree.map(_of_one_device, shapes_on_devices(loop, begin, key, hyper))
 
-    def act(learner, actor, world, key):
-        clock = Clock(jnp.int32(0), jnp.int32(1))
-        seen = (actor.carry, actor.timestep, world, actor.reset, key, clock)
-        return loop.acting.algorithm.act(learner, hyper, *seen, True)
+    def learn(learner, batch, key):
+        return loop.acting.algorithm.learn(learner, hyper, batch, key, Clock(jnp.int32(0), jnp.int32(1)))
 
-    forward = kept_bytes(jax.make_jaxpr(act)(state.learner, state.actor, world, key).jaxpr)
-    work = size_in_bytes(trajectory) + _ACTIVATIONS * loop.plan.rollout_length * forward
-    return Footprint(size_in_bytes(state), int(work) + _VECTORS * size_in_bytes(state.learner))
+    learning = kept_bytes(jaxpr_on_devices(loop, learn, state.learner, batch, key))
+    data = max(size_in_bytes(trajectory), size_in_bytes(batch.steps))
+    return Footprint(size_in_bytes(state), int(data + _KEPT_AT_ONCE * learning) + _VECTORS * size_in_bytes(state.learner))
 
 
 def _of_one_device(x: Any) -> jax.ShapeDtypeStruct:

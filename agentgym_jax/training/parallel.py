@@ -71,7 +71,16 @@ def state_shapes(loop: Loop, keys: Any, hyper: Any) -> TrainState:
 
 def shapes_on_devices(loop: Loop, function: Callable[..., Any], *args: Any) -> Any:
     """Shapes of what a function gives on the devices that share a member, [shards, ...]; nothing is run."""
-    return jax.eval_shape(jax.vmap(function, in_axes=None, axis_name=_AXIS, axis_size=loop.shards), *args)
+    return jax.eval_shape(_on_every_device(loop, function), *args)
+
+
+def jaxpr_on_devices(loop: Loop, function: Callable[..., Any], *args: Any) -> Any:
+    """The operations of a function on one of the devices that share a member; nothing is run."""
+    return jax.make_jaxpr(_on_every_device(loop, function))(*args).jaxpr
+
+
+def _on_every_device(loop: Loop, function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.vmap(function, in_axes=None, axis_name=_AXIS, axis_size=loop.shards)
 
 
 def _on_host(x: jax.Array) -> Any:
@@ -112,41 +121,48 @@ class Population:
 
         Of a `TrainState` every device gets its own part of the environments, and of the memory, which is [P, shards, ...].
         """
+        shards = self.loop.shards
         index = np.minimum(np.arange(self.groups * self.rows), self.size - 1).reshape(self.groups, self.rows)
-        tree = jax.tree.map(lambda x: jnp.asarray(x)[index], tree)
-        shards, whole = self.loop.shards, jax.tree.map(self._copied, tree)
-        if isinstance(tree, TrainState) and shards > 1:
-            parts = jax.tree.map(lambda x: x.reshape(*x.shape[:2], shards, -1, *x.shape[3:]), tree.actor)
-            actor, memory = (jax.tree.map(self._dealt, part) for part in (parts, tree.memory))
-            whole = whole.replace(actor=actor, memory=memory)
-        return self._shard(whole)
+
+        def copied(x: Any) -> Any:
+            return np.repeat(x[index], shards, axis=0)
+
+        def dealt(x: Any) -> Any:  # [P, shards, ...] -> a part for every device
+            x = np.swapaxes(x[index], 1, 2)
+            return x.reshape(-1, *x.shape[2:])
+
+        def cut(x: Any) -> Any:  # [P, N, ...] -> [P, shards, N / shards, ...]
+            return x.reshape(x.shape[0], shards, -1, *x.shape[2:])
+
+        if not isinstance(tree, TrainState) or shards == 1:
+            return self._shard(tree, copied)
+        actor, memory = self._shard(tree.actor, lambda x: dealt(cut(x))), self._shard(tree.memory, dealt)
+        return self._shard(tree.replace(actor=(), memory=()), copied).replace(actor=actor, memory=memory)
 
     def members(self, tree: Any) -> Any:
         """Leaves [D, ⌈P / G⌉, ...] back in host order without the padding, [P, ...], on the host; the inverse of `place`."""
         return host_order(jax.tree.map(_on_host, tree), self.groups, self.loop.shards, self.size)
 
-    def _copied(self, x: jax.Array) -> jax.Array:
-        """[G, rows, ...] to every device of each group, [D, rows, ...]."""
-        return jnp.repeat(x, self.loop.shards, axis=0)
-
-    def _dealt(self, x: jax.Array) -> jax.Array:
-        """[G, rows, shards, ...] with a part for every device, [D, rows, ...]."""
-        x = jnp.swapaxes(x, 1, 2)
-        return x.reshape(-1, *x.shape[2:])
-
     def clock(self, iteration: int, total: int) -> Clock:
         """The clock on every device: an unmapped argument would be a transfer in every call."""
         count = len(self.devices)
-        return self._shard(Clock(jnp.full(count, iteration, jnp.int32), jnp.full(count, total, jnp.int32)))
+        return self._shard(Clock(np.full(count, iteration, np.int32), np.full(count, total, np.int32)))
 
     def round(self, number: int) -> jax.Array:
         """The evaluation round on every device."""
-        return self._shard(jnp.full(len(self.devices), number, jnp.int32))
+        return self._shard(np.full(len(self.devices), number, np.int32))
 
-    def _shard(self, tree: Any) -> Any:
+    def _shard(self, tree: Any, layout: Callable[[Any], Any] = lambda x: x) -> Any:
+        """Every leaf as `layout` arranges it on the host, [D, ...], and from there straight to the devices."""
         mesh = jax.make_mesh((len(self.devices),), (_AXIS,), devices=self.devices)
         sharding = jax.NamedSharding(mesh, jax.P(_AXIS))
-        return jax.tree.map(lambda x: jax.device_put(x, sharding), tree)
+
+        def leaf(x: Any) -> jax.Array:
+            if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+                return jax.random.wrap_key_data(leaf(jax.random.key_data(x)), impl=jax.random.key_impl(x))
+            return jax.device_put(layout(np.asarray(x)), sharding)
+
+        return jax.tree.map(leaf, tree)
 
     # ---- programs
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agentgym_jax.models.heads import PolicyHead, ValueHead
+from agentgym_jax.models.heads import ActionValueHead, PolicyHead, ValueHead
 from agentgym_jax.ops.distributions import NormalParams
 from envs_jax.spaces import Box, MultiDiscrete
 
@@ -43,3 +43,47 @@ def test_values_with_gain_one():
     values, variables = jax.jit(ValueHead(4).init_with_output)(jax.random.key(0), FEATURES)
     assert values.shape == (4, 3, 2, 4) and values.dtype == jnp.float32
     np.testing.assert_allclose(gain(variables["params"]["output"]["kernel"]), 1.0, rtol=1e-4)
+
+
+def test_action_values_with_gain_one():
+    values, variables = jax.jit(ActionValueHead(5).init_with_output)(jax.random.key(0), FEATURES)
+    assert values.shape == (4, 3, 2, 5) and values.dtype == jnp.float32 and set(variables["params"]) == {"output"}
+    np.testing.assert_allclose(gain(variables["params"]["output"]["kernel"]), 1.0, rtol=1e-4)
+    plain = FEATURES @ np.asarray(variables["params"]["output"]["kernel"])
+    np.testing.assert_allclose(values, plain, rtol=1e-4, atol=1e-5)
+
+
+def moved(variables):
+    """Parameters with biases too."""
+    draw = np.random.default_rng(1)
+    return jax.tree.map(lambda x: x + np.float32(draw.normal(size=x.shape)), variables)
+
+
+def test_dueling_is_the_states_value_plus_advantages_without_their_mean():
+    head = ActionValueHead(5, dueling=True)
+    params = moved(jax.jit(head.init)(jax.random.key(0), FEATURES))
+    values = np.asarray(head.apply(params, FEATURES))
+
+    def layer(name):
+        return FEATURES @ np.asarray(params["params"][name]["kernel"]) + np.asarray(params["params"][name]["bias"])
+
+    advantage = layer("output")
+    assert layer("value").shape[-1] == 1
+    np.testing.assert_allclose(values, layer("value") + advantage - advantage.mean(-1, keepdims=True), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(values.mean(-1, keepdims=True), layer("value"), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(values.argmax(-1), advantage.argmax(-1))
+
+
+def test_the_mean_of_dueling_is_over_an_agents_own_actions():
+    """Two agents: the first has all five actions, the second three of them; what it has not changes none of the others."""
+    own = ((True,) * 5, (True, True, False, True, False))
+    head, wide = ActionValueHead(5, True, own), ActionValueHead(5, True)
+    params = moved(jax.jit(head.init)(jax.random.key(0), FEATURES))
+    values, usual = np.asarray(head.apply(params, FEATURES)), np.asarray(wide.apply(params, FEATURES))
+    np.testing.assert_allclose(values[..., 0, :], usual[..., 0, :], rtol=1e-5, atol=1e-5)
+    state = FEATURES @ np.asarray(params["params"]["value"]["kernel"]) + np.asarray(params["params"]["value"]["bias"])
+    mine = values[..., 1, :][..., np.array(own[1])]
+    np.testing.assert_allclose(mine.mean(-1), state[..., 1, 0], rtol=1e-4, atol=1e-4)
+    kernel = params["params"]["output"]["kernel"].at[:, 2].add(100.0)
+    spoilt = {"params": params["params"] | {"output": params["params"]["output"] | {"kernel": kernel}}}
+    np.testing.assert_array_equal(np.asarray(head.apply(spoilt, FEATURES))[..., 1, :][..., np.array(own[1])], mine)

@@ -13,6 +13,7 @@ import pytest
 from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.checks import ConfigError
 from agentgym_jax.models.config import NetworkConfig
+from agentgym_jax.ops.schedules import as_hyper
 from agentgym_jax.rollout.unroll import make_acting, unroll
 from agentgym_jax.tasks.base import fixed
 from agentgym_jax.training.parallel import Population, across_devices, state_shapes
@@ -103,6 +104,23 @@ def test_a_state_survives_the_host():
     direct, _ = shared.advance(shared.init(keys, hypers), hypers, shared.clock(0, 2))
     restored, _ = shared.advance(shared.place(kept), hypers, shared.clock(0, 2))
     assert_same_bits(shared.members(direct), shared.members(restored))
+
+
+def test_replay_on_two_devices():
+    """Each device has half of the memory and half of every batch, drawn by itself; both hold one learner."""
+    settings = {"capacity": 128, "batch_size": 16, "learning_starts": 64, "updates": 2, "prioritised": True}
+    numbers = as_hyper(get_algorithm("dqn").hyper(learning_rate=1e-2))
+    shared = Population(small_loop(Drift(), "dqn", None, settings, across=across_devices(2), num_envs=8), 1, "map")
+    keys, hypers = (shared.place(jax.tree.map(lambda x: x[None], tree)) for tree in (jax.random.key(0), numbers))
+    shared.compile(keys, hypers)
+    states, _ = shared.advance(shared.init(keys, hypers), hypers, shared.clock(0, 2))
+    both = jax.tree.map(raw, states)
+    jax.tree.map(lambda x: np.testing.assert_array_equal(x[0], x[1]), both.learner)
+    assert both.memory.steps.reward.shape[:4] == (2, 1, 16, 4) and not np.array_equal(*both.memory.steps.observation)
+    assert not np.array_equal(*both.memory.tree.levels[-1]), "priorities of what each has drawn"
+    kept = shared.members(states)
+    assert kept.memory.steps.reward.shape[:4] == (1, 2, 16, 4)
+    assert_same_bits(shared.members(shared.place(kept)), kept)
 
 
 def learner(across, config):
