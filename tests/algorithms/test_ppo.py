@@ -313,6 +313,7 @@ WRONG = {
     "optimiser": ("adm",),
     "normalise_observations": ("false",),
     "normalise_rewards": (1,),
+    "group_steps": ("guard", 3),
 }
 
 
