@@ -28,7 +28,7 @@ def algorithms(
     with clear_errors():
         import_files(imports)
         from agentgym_jax.algorithms.registry import algorithm_names
-        from agentgym_jax.io.algorithm_section import default_settings
+        from agentgym_jax.io.algorithm_section import default_settings, from_number
 
         if name is None:
             print("\n".join(algorithm_names()))
@@ -37,4 +37,4 @@ def algorithms(
     for title, settings in (("static: another value compiles anew", config), ("numbers: can be swept and scheduled", hyper)):
         print(f"# {title}")
         for field in dataclasses.fields(settings):
-            print(f"algorithm.{field.name}={getattr(settings, field.name)}")
+            print(f"algorithm.{field.name}={from_number(getattr(settings, field.name))}")

@@ -66,7 +66,8 @@ def test_help_on_everything(agentgym):
 
 
 def test_algorithms_lists_names_and_the_settings_of_one(agentgym):
-    assert agentgym("algorithms").stdout.split() == ["ppo", "ippo", "mappo"]
+    assert agentgym("algorithms").stdout.split() == "ppo ippo mappo dqn iql vdn qmix pqn pqn_vdn".split()
+    assert "algorithm.epsilon={'start': 1.0, 'end': 0.05, 'over': 0.5" in agentgym("algorithms", "dqn").stdout
     settings = agentgym("algorithms", "mappo").stdout
     assert "algorithm.critic=central" in settings
     assert "algorithm.gamma=0.99" in settings
