@@ -19,6 +19,7 @@ from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.mixers import Mixer, hypernet_mixer, sum_mixer
 from agentgym_jax.models.networks import action_value_model, world_space
 from agentgym_jax.ops import returns
+from agentgym_jax.ops.schedules import value_at
 from agentgym_jax.ops.teams import rows_with_value, team_values
 from agentgym_jax.types import Transition
 from envs_jax.core import EnvSpec
@@ -55,6 +56,17 @@ class ActionValues:
         return self.mixer is not None and self.mixer.needs_world
 
     # ---- acting
+
+    def carry(self, batch_shape: tuple[int, ...]) -> Any:
+        """The hidden state of fresh agents, [*batch_shape, A, ...]."""
+        return self.model.carry((*batch_shape, self.spec.agents))
+
+    def behave(self, learner, hyper, carry, timestep, world, reset, key, clock, explore):
+        """`act` of an `Algorithm` whose learner has `params` and whose numbers have `epsilon`."""
+        del world
+        epsilon = value_at(hyper.epsilon, clock.progress)
+        carry, action = self.act(learner.params, carry, timestep, reset, key, epsilon, explore)
+        return carry, action, ()
 
     def act(self, params: Any, carry: Any, timestep: Any, reset: jax.Array, key: jax.Array, epsilon: Any, explore: bool):
         """Greedy actions, or with `explore` a uniformly random legal one with probability ε, each agent by itself [N, A]."""

@@ -6,6 +6,7 @@ Gradients, moments and clipping live on one flat vector, which is faster on CPU 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -19,6 +20,14 @@ from agentgym_jax.ops.schedules import Schedule
 from agentgym_jax.types import Clock
 
 NAMES = ("adam", "adamw", "radam", "sgd", "rmsprop")
+# What the numbers of an optimiser may be, ends included.
+RANGES = {
+    "learning_rate": (0.0, math.inf),
+    "max_grad_norm": (0.0, math.inf),
+    "optimiser_epsilon": (0.0, math.inf),
+    "weight_decay": (0.0, math.inf),
+    "momentum": (0.0, 1.0),
+}
 _EPS_ROOT = 1e-16
 
 

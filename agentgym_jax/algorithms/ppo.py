@@ -95,17 +95,12 @@ class PPOHyper:
 
 
 # What each number may be, ends included; checked before anything compiles, never inside a program.
-RANGES = {
-    "learning_rate": (0.0, math.inf),
+RANGES = optim.RANGES | {
     "gamma": (0.0, 1.0),
     "gae_lambda": (0.0, 1.0),
     "clip": (0.0, math.inf),
     "entropy": (0.0, math.inf),
     "value": (0.0, math.inf),
-    "max_grad_norm": (0.0, math.inf),
-    "optimiser_epsilon": (0.0, math.inf),
-    "weight_decay": (0.0, math.inf),
-    "momentum": (0.0, 1.0),
 }
 
 

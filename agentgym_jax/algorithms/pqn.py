@@ -15,7 +15,6 @@ Logged: loss, td_error (mean |δ|), q_mean, target_mean, explained_variance, eps
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import jax
@@ -31,7 +30,7 @@ from agentgym_jax.checks import check_choice, check_whole
 from agentgym_jax.memory.latest import latest
 from agentgym_jax.models.base import apply_next, is_recurrent
 from agentgym_jax.ops import losses, returns
-from agentgym_jax.ops.schedules import Schedule, resolve, value_at
+from agentgym_jax.ops.schedules import Schedule, resolve
 from agentgym_jax.ops.teams import newcomers
 from agentgym_jax.types import Across, Batch, Clock, Sizes
 from envs_jax.core import EnvSpec
@@ -75,15 +74,10 @@ class PQNHyper:
     momentum: Any = 0.9  # of sgd, 0 … 1
 
 
-RANGES = {
-    "learning_rate": (0.0, math.inf),
+RANGES = optim.RANGES | {
     "gamma": (0.0, 1.0),
     "trace_decay": (0.0, 1.0),
     "epsilon": (0.0, 1.0),
-    "max_grad_norm": (0.0, math.inf),
-    "optimiser_epsilon": (0.0, math.inf),
-    "weight_decay": (0.0, math.inf),
-    "momentum": (0.0, 1.0),
 }
 
 _RECORD = "observation action reward discount alive next_alive last reset next_action_mask next_observation"
@@ -117,22 +111,9 @@ class PQN:
     minibatches: Minibatches
     across: Across
 
-    # ---- acting
-
     def init(self, key: jax.Array, hyper: PQNHyper) -> PQNLearner:
         params = self.values.init(key)
         return PQNLearner(params, optim.init(self.config.optimiser, resolve(hyper, jnp.float32(0.0)), params))
-
-    def carry(self, batch_shape: tuple[int, ...]) -> Any:
-        return self.values.model.carry((*batch_shape, self.values.spec.agents))
-
-    def act(self, learner, hyper, carry, timestep, world, reset, key, clock, explore):
-        del world
-        epsilon = value_at(hyper.epsilon, clock.progress)
-        carry, action = self.values.act(learner.params, carry, timestep, reset, key, epsilon, explore)
-        return carry, action, ()
-
-    # ---- learning
 
     def learn(self, learner: PQNLearner, hyper: PQNHyper, batch: Batch, key: jax.Array, clock: Clock):
         now = resolve(hyper, clock.progress).replace(learning_rate=hyper.learning_rate)
@@ -201,4 +182,4 @@ def make(spec: EnvSpec, config: PQNConfig, models: dict[str, Any], sizes: Sizes,
     config.group_steps.check(spec, values.init)
     learner = PQN(config, values, make_minibatches(config, is_recurrent(values.model), sizes), across)
     record = frozenset(_RECORD.split()) | ({"world", "next_world"} if values.needs_world else frozenset())
-    return Algorithm(learner.init, learner.carry, learner.act, learner.learn, latest(), record)
+    return Algorithm(learner.init, values.carry, values.behave, learner.learn, latest(), record)

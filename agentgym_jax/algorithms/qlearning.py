@@ -33,7 +33,7 @@ from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_
 from agentgym_jax.memory.replay import replay, slots_of
 from agentgym_jax.models.base import apply_next, is_recurrent
 from agentgym_jax.ops import losses, returns
-from agentgym_jax.ops.schedules import Schedule, resolve, value_at
+from agentgym_jax.ops.schedules import Schedule, resolve
 from agentgym_jax.ops.teams import newcomers
 from agentgym_jax.types import Across, Batch, Clock, Sizes, Transition
 from envs_jax.core import EnvSpec
@@ -90,18 +90,13 @@ class QHyper:
     momentum: Any = 0.9  # of sgd, 0 … 1
 
 
-RANGES = {
-    "learning_rate": (0.0, math.inf),
+RANGES = optim.RANGES | {
     "gamma": (0.0, 1.0),
     "epsilon": (0.0, 1.0),
     "tau": (0.0, 1.0),
-    "max_grad_norm": (0.0, math.inf),
     "priority_exponent": (0.0, 1.0),
     "priority_epsilon": (0.0, math.inf),
     "importance_exponent": (0.0, 1.0),
-    "optimiser_epsilon": (0.0, math.inf),
-    "weight_decay": (0.0, math.inf),
-    "momentum": (0.0, 1.0),
 }
 
 _RECORD = "observation action reward discount alive next_alive last reset next_action_mask next_observation"
@@ -126,23 +121,10 @@ class QLearning:
     recurrent: bool
     across: Across
 
-    # ---- acting
-
     def init(self, key: jax.Array, hyper: QHyper) -> QLearner:
         params = self.values.init(key)
         optimiser = optim.init(self.config.optimiser, resolve(hyper, jnp.float32(0.0)), params)
         return QLearner(params, jax.tree.map(jnp.copy, params), optimiser)
-
-    def carry(self, batch_shape: tuple[int, ...]) -> Any:
-        return self.values.model.carry((*batch_shape, self.values.spec.agents))
-
-    def act(self, learner, hyper, carry, timestep, world, reset, key, clock, explore):
-        del world
-        epsilon = value_at(hyper.epsilon, clock.progress)
-        carry, action = self.values.act(learner.params, carry, timestep, reset, key, epsilon, explore)
-        return carry, action, ()
-
-    # ---- learning
 
     def learn(self, learner: QLearner, hyper: QHyper, batch: Batch, key: jax.Array, clock: Clock):
         del key
@@ -299,4 +281,4 @@ def make(spec: EnvSpec, config: QConfig, models: dict[str, Any], sizes: Sizes, a
     )
     learner = QLearning(config, values, slots, first - 1, recurrent, across)
     record = frozenset(_RECORD.split()) | ({"world", "next_world"} if values.needs_world else frozenset())
-    return Algorithm(learner.init, learner.carry, learner.act, learner.learn, memory, record, warmup=first - 1)
+    return Algorithm(learner.init, values.carry, values.behave, learner.learn, memory, record, warmup=first - 1)

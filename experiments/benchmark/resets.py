@@ -23,10 +23,10 @@ import peers
 import envs_jax
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.io.assemble import with_agent_axis
-from agentgym_jax.memory.latest import latest
 from agentgym_jax.rollout.resets import MODES
 from agentgym_jax.rollout.unroll import make_acting, start, unroll
 from agentgym_jax.tasks.base import fixed
+from agentgym_jax.training.baseline import random_algorithm
 from agentgym_jax.types import Clock, Sizes
 from envs_jax.core import EnvSpec
 
@@ -42,27 +42,16 @@ NUM_ENVS = (64, 1024)
 SECONDS = 0.4
 
 
-def random_algorithm(spec: EnvSpec) -> Algorithm:
-    """Acts uniformly and learns nothing; the rewards and ends are kept, so that no step can be optimised away."""
-
-    def act(learner, hyper, carry, timestep, world, reset, key, clock, explore):
-        return carry, jax.vmap(spec.sample_actions)(jax.random.split(key, timestep.last.shape[0]), timestep), ()
-
-    return Algorithm(
-        init=lambda key, hyper: {},
-        carry=lambda shape: (),
-        act=act,
-        learn=lambda learner, hyper, batch, key, clock: (learner, {}, ()),
-        memory=latest(),
-        record=frozenset({"observation", "reward", "last"}),
-    )
+def kept_random(spec: EnvSpec) -> Algorithm:
+    """Random play whose rewards and ends are kept, so that no step can be optimised away."""
+    return random_algorithm(spec)._replace(record=frozenset({"observation", "reward", "last"}))
 
 
 def compiled(id: str, num_envs: int, mode: str) -> tuple[Callable[[], int], float]:
     """() -> environment steps played, going on where the call before stopped; and the seconds to compile it."""
     arguments, length = ENVIRONMENTS[id]
     env = with_agent_axis(envs_jax.make(id, **arguments))
-    acting = make_acting(env, fixed(env.default_params), random_algorithm(env.spec), Sizes(num_envs, length), mode)
+    acting = make_acting(env, fixed(env.default_params), kept_random(env.spec), Sizes(num_envs, length), mode)
     clock = Clock(jnp.int32(0), jnp.int32(1))
 
     def rollout(actor, key):
