@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from envs_jax.scripts import Script
 from envs_jax.spaces import Box, Discrete, MultiDiscrete, Space
 
 
@@ -165,6 +167,7 @@ class Env:
 
     spec: EnvSpec
     default_params: Any = ()
+    scripts: Mapping[str, Mapping[str, Script]] = MappingProxyType({})  # {group: {name: Script}}: its scripted opponents
 
     def initial(self, key: jax.Array, params: Any) -> Any:
         """A state at the start of an episode."""
@@ -181,6 +184,10 @@ class Env:
     def world(self, state: Any, params: Any) -> jax.Array:
         """The full state as one vector, for central critics and mixers; only with `spec.world_space`."""
         raise NotImplementedError(f"{type(self).__name__} declares no world_space")
+
+    def render(self, state: Any) -> jax.Array:
+        """A picture of a state for people, RGB uint8 [height, width, 3]."""
+        raise NotImplementedError(f"{type(self).__name__} draws no pictures")
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Any, TimeStep]:
         """Starts an episode."""

@@ -18,12 +18,12 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, EnvSpec, TimeStep
+from envs_jax.multi.pictures import tiles
 from envs_jax.spaces import Box, Discrete
 
 STATES = ("1", "2A", "2B")
 AGENTS, ACTIONS = 2, 2
 PALETTE = ((24, 24, 32), (88, 92, 104), (184, 192, 208), (240, 176, 40))  # ground, resting, to be decided, chosen
-CELL = 12  # pixels
 
 
 @struct.dataclass
@@ -96,5 +96,4 @@ class TwoStep(Env):
             left = 3 * game - 2
             cells = cells.at[1, column].set(choice)
             cells = cells.at[3:5, left : left + 2].set(jnp.where(state.over & (state.stage == game), played, matrix))
-        picture = jnp.asarray(PALETTE, jnp.uint8)[cells]
-        return jnp.repeat(jnp.repeat(picture, CELL, axis=0), CELL, axis=1)
+        return tiles(cells, PALETTE)

@@ -35,5 +35,8 @@ class Wrapper(Env):
     def observe(self, state: Any, params: Any) -> TimeStep:
         return self.env.observe(self.inner(state), params)
 
+    def render(self, state: Any) -> jax.Array:
+        return self.env.render(self.inner(state))
+
     def world(self, state: Any, params: Any) -> jax.Array:
         return self.env.world(self.inner(state), params)
