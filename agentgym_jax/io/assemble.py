@@ -8,15 +8,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.io import check, sweep
+from agentgym_jax.io import sweep
+from agentgym_jax.io.env_numbers import env_numbers
 from agentgym_jax.io.experiment import EnvConfig, Experiment
 from agentgym_jax.ops.schedules import as_hyper
-from agentgym_jax.tasks.base import fixed
 from agentgym_jax.training import train as training
 from agentgym_jax.training.loop import Loop, Plan, local_sizes, make_loop
 from agentgym_jax.training.parallel import across_devices
@@ -62,7 +61,7 @@ def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None
     if not isinstance(experiment, Experiment):
         raise ConfigError(f"needs an Experiment, got {experiment!r}; load_experiment(name) reads one")
     env = make_env(experiment.env)
-    params = env_params(env, experiment.env.params)
+    numbers = env_numbers(env, experiment)
     trainer_env = with_agent_axis(env)
     spec = trainer_env.spec
     entry = get_algorithm(experiment.name)
@@ -70,9 +69,9 @@ def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None
     models = dict(network) if isinstance(network, Mapping) else entry.networks(network, spec, config)
     plan, across = make_plan(experiment, spec), across_devices(experiment.train.shards)
     algorithm = entry.make(spec, config, models, local_sizes(plan, across), across)
-    loop = make_loop(trainer_env, fixed(params), algorithm, plan, on_trace, across)
+    loop = make_loop(trainer_env, numbers.tasks, algorithm, plan, on_trace, across, numbers.held_out)
     hypers = tuple(as_hyper(sweep.at_point(experiment.hyper, point)) for point in experiment.points)
-    return Assembly(experiment, env, params, spec, algorithm, plan, loop, as_hyper(experiment.hyper), hypers)
+    return Assembly(experiment, env, numbers.params, spec, algorithm, plan, loop, as_hyper(experiment.hyper), hypers)
 
 
 def make_train(experiment: Experiment) -> Callable[[Any, jax.Array], training.TrainResult]:
@@ -108,39 +107,6 @@ def with_agent_axis(env: Env) -> Env:
     if isinstance(env.spec.action_space, Box):
         env = ScaleActions(env)
     return AgentAxis(env) if env.spec.num_agents is None else env
-
-
-def env_params(env: Env, changes: Mapping[str, Any]) -> Any:
-    """`env.default_params` with these numbers changed, each in the dtype and shape that it has there."""
-    params: Any = env.default_params
-    if not changes:
-        return params
-    if isinstance(params, Mapping):
-        fields = dict(params)
-    elif dataclasses.is_dataclass(params) and not isinstance(params, type):
-        fields = {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
-    else:
-        fields = params._asdict() if hasattr(params, "_asdict") else {}
-    fields = {name: default for name, default in fields.items() if default is not None}  # what the constructor takes instead
-    check.known_keys("env.params", changes, fields)
-    new = {name: _like(f"env.params.{name}", value, fields[name]) for name, value in changes.items()}
-    if isinstance(params, Mapping):
-        return {**params, **new}
-    replace: Any = getattr(type(params), "_replace", dataclasses.replace)
-    return replace(params, **new)
-
-
-def _like(field: str, value: Any, default: Any) -> jax.Array:
-    default = jnp.asarray(default)
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{field}: must be a number, got {value!r}") from None
-    if array.shape != default.shape:
-        raise ConfigError(f"{field}: must have the shape {list(default.shape)}, got {value!r}")
-    if jnp.issubdtype(default.dtype, jnp.integer) and np.any(array != np.round(array)):
-        raise ConfigError(f"{field}: must be whole, got {value!r}")
-    return jnp.asarray(array, default.dtype)
 
 
 def make_plan(experiment: Experiment, spec: EnvSpec) -> Plan:

@@ -21,6 +21,7 @@ from agentgym_jax.models.config import NetworkConfig
 from envs_jax import registry
 from envs_jax.core import Env
 
+LOGGERS = ("json", "tensorboard", "wandb", "console")
 _MOST_CALLS = 32
 _MOST_ITERATIONS = 2**27 - 1  # gradient steps are counted in int32, and an iteration may have many
 
@@ -36,7 +37,7 @@ class EnvConfig:
 
     id: Any  # a registered id, see `agentgym envs`, or an `Env` object of your own
     kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)  # constructor arguments: sizes, time limits, names
-    params: dict[str, Any] = dataclasses.field(default_factory=dict)  # numbers that differ from its default_params
+    params: dict[str, Any] = dataclasses.field(default_factory=dict)  # its numbers that differ; one may be a schedule
     reward: str | None = None  # `team`: the sum over agents, given to all; None: as the environment declares
     wrappers: tuple[Any, ...] = ()  # names, or {name: ..., argument: value}, applied in order
 
@@ -88,6 +89,7 @@ class EvalConfig:
     episodes: int = 32  # E ≥ 1 episodes a point, greedy and sampled each; 10 E for the absolute metric
     cap: int | None = None  # steps after which an episode is cut and counted as such; None: the environment's limit, or 1000
     seed: int = 0  # of the evaluation's own keys, the same at every point
+    params: tuple[Any, ...] = ()  # held-out numbers of the environment, a mapping each, dealt to the E environments in turn
 
     def __post_init__(self):
         for name in ("points", "episodes"):
@@ -95,6 +97,10 @@ class EvalConfig:
         _set(self, seed=check.whole("eval.seed", self.seed, least=0))
         if self.cap is not None:
             _set(self, cap=check.whole("eval.cap", self.cap))
+        if not isinstance(self.params, list | tuple) or not all(isinstance(each, Mapping) for each in self.params):
+            raise ConfigError(f"eval.params: must be a list of mappings, [{{name: number}}, ...], got {self.params!r}")
+        _set(self, params=freeze(tuple(self.params)))
+        check_divides("eval.params (their number)", max(len(self.params), 1), "eval.episodes", self.episodes)
         for name in ("points", "episodes", "seed", "cap"):
             check_size(f"eval.{name}", getattr(self, name) or 0)
 
@@ -103,17 +109,31 @@ class EvalConfig:
 class LogConfig:
     """What is written beside the records that every run has."""
 
+    loggers: tuple[str, ...] = ("json",)  # of json (always there), tensorboard, wandb, console; the next two keys add theirs
     tensorboard: bool = False  # event files for TensorBoard, a folder a member
     wandb: str | None = None  # the Weights & Biases project to log to; needs the extra `wandb`
     checkpoint: str = "point"  # point: at each evaluation, the newest is kept; end: only after the last
 
     def __post_init__(self):
+        if not isinstance(self.loggers, list | tuple):
+            raise ConfigError(f"log.loggers: must be a list of {', '.join(LOGGERS)}, got {self.loggers!r}")
+        for name in self.loggers:
+            check_choice("log.loggers", name, LOGGERS)
+        _set(self, loggers=tuple(self.loggers))
         check.flag("log.tensorboard", self.tensorboard)
         if self.wandb is not None:
             check.instance("log.wandb", self.wandb, str)
-            if importlib.util.find_spec("wandb") is None:
-                raise ConfigError("log.wandb: the package wandb is not installed; pip install agentgym-jax[wandb]")
+        elif "wandb" in self.loggers:
+            raise ConfigError("log.wandb: log.loggers names wandb, which needs a project; write log.wandb: my-project")
+        if self.wandb is not None and importlib.util.find_spec("wandb") is None:
+            raise ConfigError("log.wandb: the package wandb is not installed; pip install agentgym-jax[wandb]")
         check_choice("log.checkpoint", self.checkpoint, ("point", "end"))
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The names of the loggers that run, each once."""
+        added = {"json": True, "tensorboard": self.tensorboard, "wandb": self.wandb is not None, "console": False}
+        return tuple(name for name in LOGGERS if added[name] or name in self.loggers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from agentgym_jax.checks import ConfigError
 from agentgym_jax.io import check
 from envs_jax.names import unknown
 
-SECTIONS = ("env", "algorithm", "network", "train", "eval", "log", "seeds", "sweep")
+SECTIONS = ("env", "algorithm", "network", "train", "eval", "log", "seeds", "sweep", "search")
 _SUFFIXES = (".yaml", ".yml", ".json")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -61,7 +61,7 @@ def load_plain(config: str | Path | Mapping[str, Any], overrides: Sequence[str] 
     label = "the config" if isinstance(config, Mapping) else str(config)
     try:
         merged = _with_bases(OmegaConf.create(dict(config)), ()) if isinstance(config, Mapping) else _read(config, ())
-        plain: Any = OmegaConf.to_container(OmegaConf.merge(merged, _dotted(overrides)), resolve=True)
+        plain: Any = OmegaConf.to_container(_merged(merged, _dotted(overrides)), resolve=True)
     except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{label}: {one_line(error)}") from None
     except TypeError:
@@ -91,7 +91,15 @@ def _read(config: str | Path, chain: tuple[Path, ...]) -> Any:
 
 def _with_bases(loaded: Any, chain: tuple[Path, ...]) -> Any:
     base = loaded.pop("base", None)
-    return loaded if base is None else OmegaConf.merge(_read(base, chain), loaded)
+    return loaded if base is None else _merged(_read(base, chain), loaded)
+
+
+def _merged(lower: Any, upper: Any) -> Any:
+    """`upper` laid over `lower`; a section that `lower` gives by its name alone, `env: probe/constant`, can be added to."""
+    for section, key in (("env", "id"), ("algorithm", "name")):
+        if isinstance(lower.get(section), str) and OmegaConf.is_dict(upper.get(section)):
+            lower[section] = {key: lower[section]}
+    return OmegaConf.merge(lower, upper)
 
 
 def _dotted(overrides: Sequence[str]) -> Any:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from agentgym_jax.ops.trees import flatten_rows
 from agentgym_jax.tasks.base import Tasks
-from agentgym_jax.types import Across, Sizes
+from agentgym_jax.types import Across, Clock, Sizes
 from envs_jax.core import Env
 
 MODES = ("fresh", "pool")
@@ -31,22 +31,27 @@ class Start(NamedTuple):
 
 
 class Resets(NamedTuple):
-    """prepare(tasks, key) -> per-step inputs [T, ...] and what all steps share.
+    """prepare(tasks, key, clock) -> per-step inputs [T, ...] and what all steps share.
     start(tasks, shared, inputs, ended) -> Start [N]; `ended` [N] counts the episodes that ended before in this rollout."""
 
-    prepare: Callable[[Any, jax.Array], tuple[Any, Any]]
+    prepare: Callable[[Any, jax.Array, Clock], tuple[Any, Any]]
     start: Callable[[Any, Any, Any, jax.Array], Start]
 
 
-def new_starts(env: Env, tasks: Tasks, tasks_state: Any, keys: jax.Array) -> Start:
-    """A fresh start for every key [n]."""
+def new_starts(env: Env, tasks: Tasks, tasks_state: Any, keys: jax.Array, clock: Clock, index: jax.Array) -> Start:
+    """A fresh start for every key [n]; `index` int32 [n] is the number of its environment among all of the member."""
 
-    def one(key):
+    def one(key, index):
         key_task, key_reset = jax.random.split(key)
-        task = tasks.sample(tasks_state, key_task)
+        task = tasks.sample(tasks_state, key_task, clock, index)
         return Start(*env.reset(key_reset, tasks.params(task)), task)
 
-    return jax.vmap(one)(keys)
+    return jax.vmap(one)(keys, index)
+
+
+def env_numbers(num_envs: int, across: Across = Across()) -> jax.Array:
+    """The numbers of this device's environments among all of the member's, int32 [num_envs]."""
+    return across.own_part(jnp.arange(num_envs * across.size, dtype=jnp.int32))
 
 
 def starts_each(env: Env, sizes: Sizes) -> int:
@@ -59,21 +64,21 @@ def make_resets(mode: str, env: Env, tasks: Tasks, sizes: Sizes, across: Across 
 
     Where devices share a member, each holds the pool of its own environments, with the starts that they have on one device.
     """
-    everywhere = sizes.num_envs * across.size
+    everywhere, numbers = sizes.num_envs * across.size, lambda: env_numbers(sizes.num_envs, across)
     if mode == "fresh":
         shape = (sizes.rollout_length, everywhere)
         return Resets(
-            prepare=lambda tasks_state, key: (across.own_part(jax.random.split(key, shape), axis=1), ()),
-            start=lambda tasks_state, shared, keys, ended: new_starts(env, tasks, tasks_state, keys),
+            prepare=lambda tasks_state, key, clock: (across.own_part(jax.random.split(key, shape), axis=1), clock),
+            start=lambda tasks_state, clock, keys, ended: new_starts(env, tasks, tasks_state, keys, clock, numbers()),
         )
     each = starts_each(env, sizes)
 
-    def prepare(tasks_state, key):
+    def prepare(tasks_state, key, clock):
         key_pool, key_surplus = jax.random.split(key)
         keys = flatten_rows(across.own_part(jax.random.split(key_pool, (each, everywhere)), axis=1))
         surplus_shape = (sizes.rollout_length, sizes.num_envs)
         surplus = jax.random.randint(across.own_key(key_surplus), surplus_shape, 0, keys.shape[0], jnp.int32)
-        return surplus, new_starts(env, tasks, tasks_state, keys)
+        return surplus, new_starts(env, tasks, tasks_state, keys, clock, jnp.tile(numbers(), each))
 
     def start(tasks_state, pool, surplus, ended):
         own = ended * sizes.num_envs + jnp.arange(sizes.num_envs, dtype=jnp.int32)

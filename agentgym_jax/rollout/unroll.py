@@ -12,7 +12,7 @@ from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.ops.teams import newcomers
 from agentgym_jax.ops.trees import select, strong
 from agentgym_jax.rollout.episodes import advance_stats, count_ended, no_stats, no_totals
-from agentgym_jax.rollout.resets import Resets, Start, make_resets, new_starts
+from agentgym_jax.rollout.resets import Resets, Start, env_numbers, make_resets, new_starts
 from agentgym_jax.tasks.base import Tasks
 from agentgym_jax.types import Across, ActorState, Clock, Sizes, Trajectory, Transition
 from envs_jax.core import Env, TimeStep
@@ -41,11 +41,12 @@ def make_acting(
     return Acting(env, tasks, algorithm, sizes, make_resets(reset_mode, env, tasks, sizes, across), across)
 
 
-def start(acting: Acting, tasks_state: Any, key: jax.Array) -> ActorState:
-    """N environments at their first steps."""
+def start(acting: Acting, tasks_state: Any, key: jax.Array, clock: Clock = Clock(0, 1)) -> ActorState:
+    """N environments at their first steps; `clock` is the time of the run, else its beginning."""
     num_envs = acting.sizes.num_envs
     keys = acting.across.own_part(jax.random.split(key, acting.all_envs))
-    first = new_starts(acting.env, acting.tasks, tasks_state, keys)
+    numbers = env_numbers(num_envs, acting.across)
+    first = new_starts(acting.env, acting.tasks, tasks_state, keys, clock, numbers)
     return ActorState(
         env_state=first.env_state,
         timestep=first.timestep,
@@ -77,7 +78,7 @@ def unroll(
     """
     env, tasks, algorithm, sizes, resets, across = acting
     key_act, key_step, key_reset = jax.random.split(key, 3)
-    inputs, shared = resets.prepare(tasks_state, key_reset)
+    inputs, shared = resets.prepare(tasks_state, key_reset, clock)
     act = _act(acting, learner, hyper, clock, uniform)
     transition = jax.vmap(lambda key, state, action, task: env.transition(key, state, action, tasks.params(task)))
 

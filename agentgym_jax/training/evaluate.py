@@ -29,7 +29,7 @@ def play(
     """
     learner, hyper = jax.lax.stop_gradient((learner, hyper))
     env, tasks, algorithm = acting.env, acting.tasks, acting.algorithm
-    clock = Clock(jnp.int32(1), jnp.int32(1))  # the end of training, where schedules of noise have their final value
+    clock = Clock(jnp.int32(1), jnp.int32(1))  # the end of training, where schedules have their final value
     key_start, key_play = jax.random.split(key)
     transition = jax.vmap(lambda key, state, action, task: env.transition(key, state, action, tasks.params(task)))
 
@@ -61,7 +61,7 @@ def play(
         t, playing, _ = carried
         return (t < cap) & jnp.any(playing)
 
-    actor = start(acting, tasks.init(), key_start)
+    actor = start(acting, tasks.init(), key_start, clock)
     begin = (jnp.int32(0), jnp.ones(acting.sizes.num_envs, bool), actor)
     _, playing, actor = jax.lax.while_loop(going, step, begin)
     return summarise(env.spec, actor.stats) | {"cut": jnp.where(playing, 1.0, 0.0)}

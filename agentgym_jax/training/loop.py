@@ -73,14 +73,16 @@ def make_loop(
     plan: Plan,
     on_trace: Callable[[], None] = lambda: None,
     across: Across = Across(),
+    held_out: Tasks | None = None,
 ) -> Loop:
     """The loop of an environment with an agent axis. `on_trace` is called when `advance` is traced, never when it runs.
 
     `across`: the devices that share a member's environments; the algorithm was made with the same, and `local_sizes`.
+    `held_out`: the tasks of evaluation, where they are not those of training.
     """
     acting = make_acting(env, tasks, algorithm, local_sizes(plan, across), plan.reset, across)
     # Evaluation never resets, so `fresh` costs nothing there. Devices that share a member all play the same episodes.
-    playing = make_acting(env, tasks, algorithm, Sizes(plan.episodes, 1), "fresh")
+    playing = make_acting(env, held_out or tasks, algorithm, Sizes(plan.episodes, 1), "fresh")
 
     def init(key: jax.Array, hyper: Any) -> TrainState:
         return _warm_up(acting, _initial_state(acting, key, hyper), hyper)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from agentgym_jax.algorithms.ppo import PPOConfig, networks
-from agentgym_jax.io.assemble import assemble, env_params
+from agentgym_jax.io.assemble import assemble
 from agentgym_jax.io.config import load_experiment
+from agentgym_jax.io.env_numbers import with_numbers
 from agentgym_jax.io.files import shipped_configs
 from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.networks import policy_model
@@ -69,15 +70,15 @@ def test_members_have_their_own_root_key_and_numbers():
 
 def test_environment_numbers_keep_their_dtype():
     env = make("probe/constant")
-    params = env_params(env, {"scale": 2})
+    params = with_numbers(env.default_params, {"scale": 2})
     assert params.scale.dtype == env.default_params.scale.dtype
     assert params.scale == 2
-    assert env_params(env, {}) is env.default_params
+    assert with_numbers(env.default_params, {}) is env.default_params
 
 
 def test_a_changed_number_of_the_environment_can_be_played():
     env = make("gymnax/CartPole-v1")
-    params = env_params(env, {"gravity": 1.5})
+    params = with_numbers(env.default_params, {"gravity": 1.5})
     assert params.gravity == 1.5
     jax.eval_shape(lambda key: env.transition(key, *env.reset(key, params)[:1], jnp.int32(0), params), jax.random.key(0))
 

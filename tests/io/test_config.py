@@ -139,3 +139,8 @@ def test_no_trace_changes_with_the_kind_of_number():
     first, second = (load_experiment(PLAIN, [f"algorithm.gamma={gamma}"]) for gamma in ("1", "0.5"))
     structure = jax.tree.structure(first.hyper)
     assert structure == jax.tree.structure(second.hyper)
+
+
+def test_a_section_given_by_name_alone_can_be_added_to():
+    experiment = load_experiment({"env": "probe/constant", "algorithm": "ppo"}, ["env.params.scale=2", "algorithm.gamma=0.5"])
+    assert (experiment.env.id, experiment.env.params["scale"], experiment.hyper.gamma) == ("probe/constant", 2, 0.5)

@@ -21,6 +21,7 @@ from tests.training.support import with_agent_axis
 
 ENV = Story(longest=20)
 SIZES = Sizes(num_envs=4, rollout_length=16)
+CLOCK = Clock(jnp.int32(0), jnp.int32(1))
 EACH = 2
 LIGHT = {"brax/ant": {"backend": "spring", "n_frames": 1}}  # the cheapest physics: the test is about starts
 
@@ -32,7 +33,7 @@ def starts(mode):
 
     @compiled
     def marks(key, ended):
-        inputs, shared = resets.prepare((), key)
+        inputs, shared = resets.prepare((), key, CLOCK)
         begun = jax.vmap(lambda row: resets.start((), shared, row, jnp.full(4, ended)))(inputs)
         pool = shared.env_state.mark if mode == "pool" else jnp.zeros(0)
         return begun.env_state.mark, begun.timestep.observation[..., 0, 3], pool
@@ -83,7 +84,7 @@ def test_a_pool_holds_a_start_for_every_eight_steps_or_shorter_episode(longest, 
 
 def test_own_starts_do_not_depend_on_the_number_of_devices():
     resets = make_resets("pool", ENV, fixed(()), Sizes(2, 16), simulated_devices(2))
-    pool = jax.vmap(lambda _: resets.prepare((), jax.random.key(0))[1].env_state.mark, axis_name="device")
+    pool = jax.vmap(lambda _: resets.prepare((), jax.random.key(0), CLOCK)[1].env_state.mark, axis_name="device")
     halves = compiled(pool)(jnp.arange(2))
     whole = starts("pool")(jax.random.key(0), 0)[2]
     np.testing.assert_array_equal(halves.reshape(2, EACH, 2).transpose(1, 0, 2).reshape(-1), whole)
@@ -92,17 +93,16 @@ def test_own_starts_do_not_depend_on_the_number_of_devices():
 def begin(env, mode, sizes, rollouts):
     """The first observations of all episodes: [bytes, ...] for each of the N environments."""
     acting = make_acting(env, fixed(env.default_params), watcher(env.spec, frozenset({"observation", "reset"})), sizes, mode)
-    clock = Clock(jnp.int32(0), jnp.int32(1))
 
     @functools.partial(jax.jit, compiler_options=QUICK)
     def run(key):
         key_start, key = jax.random.split(key)
 
         def one(actor, key):
-            actor, trajectory, _ = unroll(acting, {}, {}, actor, (), key, clock, False)
+            actor, trajectory, _ = unroll(acting, {}, {}, actor, (), key, CLOCK, False)
             return actor, (trajectory.steps.observation, trajectory.steps.reset)
 
-        return jax.lax.scan(one, start(acting, (), key_start), jax.random.split(key, rollouts))[1]
+        return jax.lax.scan(one, start(acting, (), key_start, CLOCK), jax.random.split(key, rollouts))[1]
 
     seen, reset = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:])[:, :, 0], run(jax.random.key(0)))
     return [[x.tobytes() for x in seen[reset[:, place], place]] for place in range(sizes.num_envs)]
@@ -129,16 +129,16 @@ def test_starts_hardly_repeat(id, mode, relaxed_rank_promotion):
 def test_start_keys_are_those_of_each_environment():
     """A key gives one start, whichever others are drawn beside it."""
     keys = jax.random.split(jax.random.key(3), 6)
-    make = compiled(lambda keys: new_starts(ENV, fixed(()), (), keys).env_state.mark)
+    make = compiled(lambda keys: new_starts(ENV, fixed(()), (), keys, CLOCK, jnp.arange(len(keys))).env_state.mark)
     np.testing.assert_array_equal(make(keys)[:3], make(keys[:3]))
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_task_changes_when_an_episode_does_and_never_before(mode):
     """Tasks are numbers here; the recorded ones are told apart by the starts they came with."""
-    tasks = Tasks(init=lambda: (), sample=lambda state, key: jax.random.uniform(key), params=lambda task: ())
+    tasks = Tasks(init=lambda: (), sample=lambda state, key, CLOCK, index: jax.random.uniform(key), params=lambda task: ())
     acting = make_acting(ENV, tasks, watcher(ENV.spec, frozenset({"last"})), Sizes(4, 1), mode)
-    step = compiled(lambda actor, key: unroll(acting, {}, {}, actor, (), key, Clock(jnp.int32(0), jnp.int32(1)), False)[:2])
+    step = compiled(lambda actor, key: unroll(acting, {}, {}, actor, (), key, CLOCK, False)[:2])
     actor = compiled(functools.partial(start, acting))((), jax.random.key(0))
     seen = []
     for key in jax.random.split(jax.random.key(1), 12):
