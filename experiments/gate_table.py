@@ -12,9 +12,10 @@ import numpy as np
 class Found:
     """What a gate looks at."""
 
-    returns: np.ndarray  # [P] mean returns at the last evaluation, of the policy that the gate names
-    random: np.ndarray  # returns of 320 episodes of uniformly random legal actions; empty unless the gate asks for them
+    returns: np.ndarray  # [P] means of the gate's metric at the last evaluation, of the policy that it names
+    random: np.ndarray  # the same of 320 episodes of uniformly random legal actions; empty unless the gate asks for them
     curve: np.ndarray  # [P, iterations] mean returns of the episodes that ended in training, NaN where none did
+    against: np.ndarray  # [P] like `returns`, of the configuration that it is compared with; empty without one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Gate:
     overrides: tuple[str, ...] = ()
     beats_random: bool = False
     policy: str = "greedy"  # whose returns are held against the bar
+    metric: str = "return"
+    against: str = ""  # another configuration, trained with the same seeds
     minutes: int = 15
 
 
@@ -43,6 +46,14 @@ def upper_bound(random: np.ndarray) -> float:
     """The upper end of the 95 % bootstrap interval of the mean."""
     draws = np.random.default_rng(0).choice(random, size=(10_000, len(random)))
     return float(np.percentile(draws.mean(axis=1), 97.5))
+
+
+def difference_bounds(found: Found) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the mean difference to the other configuration; the seeds of both are drawn apart."""
+    generator, shape = np.random.default_rng(0), (10_000, len(found.returns))
+    own, other = (generator.choice(x, size=shape).mean(axis=1) for x in (found.returns, found.against))
+    low, high = np.percentile(own - other, (2.5, 97.5))
+    return float(low), float(high)
 
 
 def rise(curve: np.ndarray) -> tuple[float, float]:

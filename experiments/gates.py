@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gate_table import GATES, Found, iqm, rise, upper_bound
+from gate_table import GATES, Found, Gate, difference_bounds, iqm, rise, upper_bound
 
 ROOT = Path(__file__).resolve().parent.parent
 HANG, EVERY = "population_hang", "every_environment"
@@ -33,15 +33,15 @@ def run_gate(name: str) -> bool:
     agentgym_jax.use_cores()
 
     gate = GATES[name]
-    experiment = agentgym_jax.load_experiment(gate.config, overrides=list(gate.overrides))
     begun = time.perf_counter()
-    run = agentgym_jax.train(experiment, seeds=gate.seeds)
-    seconds = time.perf_counter() - begun
-    random = _random_returns(run.assembly) if gate.beats_random else np.zeros(0)
+    run = _trained(gate, gate.config)
     summary = run.summary
-    per_seed = {policy: summary["evaluation"][policy]["return"]["per_seed"] for policy in ("greedy", "sampled")}
-    returns = np.asarray(per_seed[gate.policy])
-    found = Found(returns, random, run.curves["episode_return"])
+    per_seed = {policy: summary["evaluation"][policy][gate.metric]["per_seed"] for policy in ("greedy", "sampled")}
+    values = np.asarray(per_seed[gate.policy])
+    other = _trained(gate, gate.against).summary["evaluation"][gate.policy][gate.metric]["per_seed"] if gate.against else []
+    random = _random_values(run.assembly, gate.metric) if gate.beats_random else np.zeros(0)
+    seconds = time.perf_counter() - begun
+    found = Found(values, random, run.curves["episode_return"], np.asarray(other))
     plan = run.assembly.plan
     rounded = gate.within + plan.points * plan.num_envs * plan.rollout_length  # up to whole iterations and points
     sound = summary["compiles"] == 1 and not summary["diverged"] and summary["total_steps"] <= rounded
@@ -55,7 +55,8 @@ def run_gate(name: str) -> bool:
         "seeds": summary["seeds"],
         "total_steps": summary["total_steps"],
         "policy": gate.policy,
-        "returns": {"mean": float(returns.mean()), "median": float(np.median(returns)), "iqm": iqm(returns)},
+        "metric": gate.metric,
+        "returns": {"mean": float(values.mean()), "median": float(np.median(values)), "iqm": iqm(values)},
         "rise": dict(zip(("mean", "standard_error"), rise(found.curve), strict=True)),
         "per_seed": per_seed,
         "absolute_per_seed": summary["absolute"]["return"]["per_seed"],
@@ -63,10 +64,19 @@ def run_gate(name: str) -> bool:
         "seconds": {"all": seconds, **{k: summary[f"{k}_seconds"] for k in ("compile", "train", "evaluation")}},
         "provenance": _provenance(),
     }
+    if gate.against:
+        low, high = difference_bounds(found)
+        record["against"] = {"config": gate.against, "per_seed": other, "difference_95": [low, high]}
     if gate.beats_random:
         bounds = {"mean": float(random.mean()), "upper_95": upper_bound(random), "p95": float(np.percentile(random, 95))}
         record["random"] = {"episodes": len(random), **bounds}
     return _write(name, record)
+
+
+def _trained(gate: Gate, config: str) -> Any:
+    import agentgym_jax
+
+    return agentgym_jax.train(agentgym_jax.load_experiment(config, overrides=list(gate.overrides)), seeds=gate.seeds)
 
 
 def _provenance() -> dict[str, Any]:
@@ -78,8 +88,8 @@ def _provenance() -> dict[str, Any]:
     return {"started": known["started"], "versions": known["versions"], "machine": machine, "git": known["git"]}
 
 
-def _random_returns(assembly: Any) -> np.ndarray:
-    """320 episodes of uniformly random legal actions."""
+def _random_values(assembly: Any, metric: str) -> np.ndarray:
+    """A metric of 320 episodes of uniformly random legal actions."""
     import jax
 
     from agentgym_jax.io.assemble import with_agent_axis
@@ -88,7 +98,7 @@ def _random_returns(assembly: Any) -> np.ndarray:
 
     env, params, cap = with_agent_axis(assembly.env), fixed(assembly.params), assembly.plan.cap
     episodes = jax.jit(lambda key: play_randomly(env, params, key, 320, cap))(jax.random.key(1_000))
-    return np.asarray(episodes["return"], np.float64)
+    return np.asarray(episodes[metric], np.float64)
 
 
 def _write(name: str, record: dict[str, Any]) -> bool:
