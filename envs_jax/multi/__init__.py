@@ -5,11 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from envs_jax.core import Env
+from envs_jax.multi.matrix import Matrix
+from envs_jax.multi.reference import Reference
+from envs_jax.multi.rendezvous import Rendezvous
+from envs_jax.multi.speaker_listener import SpeakerListener
+from envs_jax.multi.spread import Spread
+from envs_jax.multi.switch import Switch
+from envs_jax.multi.tag import Tag
 from envs_jax.multi.two_step import TwoStep
 from envs_jax.names import check_arguments, unknown
 
 RESET_MODE = "fresh"
-ENVIRONMENTS: dict[str, type[Env]] = {"two_step": TwoStep}
+ENVIRONMENTS: dict[str, type[Env]] = {
+    "matrix": Matrix,
+    "reference": Reference,
+    "rendezvous": Rendezvous,
+    "speaker_listener": SpeakerListener,
+    "spread": Spread,
+    "switch": Switch,
+    "tag": Tag,
+    "two_step": TwoStep,
+}
 
 
 def make(name: str, **kwargs: Any) -> Env:
