@@ -96,6 +96,7 @@ class EpisodeStats:
     episode_return: jax.Array  # a team reward counted once, individual rewards summed over agents
     length: jax.Array  # int32
     metrics: Any  # {name: float32 [N]}: sums; for `last` metrics the newest value
+    groups: Any  # {group: float32 [N]}: rewards summed over its agents; {} without groups, and where a team shares one reward
 
 
 @struct.dataclass

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from agentgym_jax.ops.trees import select
 from agentgym_jax.types import EpisodeStats
@@ -15,12 +16,20 @@ from envs_jax.core import EnvSpec, TimeStep
 def no_stats(spec: EnvSpec, num_envs: int) -> EpisodeStats:
     """Statistics of `num_envs` episodes that have not begun."""
     zeros = jnp.zeros(num_envs, jnp.float32)
-    return EpisodeStats(zeros, jnp.zeros(num_envs, jnp.int32), {name: zeros for name, _ in spec.metrics})
+    metrics, groups = {name: zeros for name, _ in spec.metrics}, dict.fromkeys(paid_groups(spec), zeros)
+    return EpisodeStats(zeros, jnp.zeros(num_envs, jnp.int32), metrics, groups)
 
 
 def step_return(spec: EnvSpec, reward: jax.Array) -> jax.Array:
     """What one step adds to the episode's return, [N]: a team reward once, individual rewards summed over agents."""
     return reward[..., 0] if spec.reward == "team" else jnp.sum(reward, axis=-1)
+
+
+def paid_groups(spec: EnvSpec) -> dict[str, slice]:
+    """{name: its part of the agent axis} of the groups with a return of their own; {} where all agents share one reward."""
+    ends = np.cumsum([group.size for group in spec.groups])
+    own = {group.name: slice(int(end) - group.size, int(end)) for group, end in zip(spec.groups, ends, strict=True)}
+    return {} if spec.reward == "team" else own
 
 
 def advance_stats(spec: EnvSpec, stats: EpisodeStats, outcome: TimeStep) -> EpisodeStats:
@@ -29,22 +38,28 @@ def advance_stats(spec: EnvSpec, stats: EpisodeStats, outcome: TimeStep) -> Epis
         name: outcome.metrics[name] if how == "last" else stats.metrics[name] + outcome.metrics[name]
         for name, how in spec.metrics
     }
-    return EpisodeStats(stats.episode_return + step_return(spec, outcome.reward), stats.length + 1, metrics)
+    groups = {
+        name: stats.groups[name] + jnp.sum(outcome.reward[..., rows], axis=-1) for name, rows in paid_groups(spec).items()
+    }
+    return EpisodeStats(stats.episode_return + step_return(spec, outcome.reward), stats.length + 1, metrics, groups)
 
 
 def summarise(spec: EnvSpec, stats: EpisodeStats) -> dict[str, jax.Array]:
-    """What is told of finished episodes, {name: float32 [N]}; `agent_return` is the mean over agents."""
+    """What is told of finished episodes, {name: float32 [N]}.
+
+    `agent_return` is the mean over agents; `group_return.<group>` the sum over a group's, where groups are paid apart.
+    """
     length = jnp.maximum(stats.length.astype(jnp.float32), 1.0)
     metrics = {name: stats.metrics[name] / length if how == "mean" else stats.metrics[name] for name, how in spec.metrics}
     agents = 1.0 if spec.reward == "team" else jnp.float32(spec.agents)
     own = {"return": stats.episode_return, "agent_return": stats.episode_return / agents, "length": length}
-    return own | metrics
+    return own | {f"group_return.{name}": value for name, value in stats.groups.items()} | metrics
 
 
 def no_totals(spec: EnvSpec) -> dict[str, jax.Array]:
     """Sums over the episodes that ended in a rollout, before the first."""
-    names = ["episodes", "return", "agent_return", "length", *(name for name, _ in spec.metrics)]
-    return {name: jnp.float32(0.0) for name in names}
+    one = jax.eval_shape(lambda: summarise(spec, no_stats(spec, 1)))
+    return {name: jnp.float32(0.0) for name in ("episodes", *one)}
 
 
 def count_ended(

@@ -14,15 +14,15 @@ from agentgym_jax.types import Clock
 
 
 def play(
-    acting: Acting, learner: Any, hyper: Any, key: jax.Array, cap: jax.Array, explore: jax.Array
+    acting: Acting, learner: Any, hyper: Any, key: jax.Array, cap: jax.Array, explore: jax.Array | bool
 ) -> dict[str, jax.Array]:
     """One episode in each of the E environments of `acting.sizes`, by the greedy or the sampled policy.
 
     Args:
       learner, hyper: taken as constants; no derivative passes. key: fixes starts, noise and actions.
       cap: int32 [], the most steps that are played.
-      explore: bool [], False acts by the mode, True by the behaviour policy at its final noise. It is traced, so that one
-        compiled loop serves both; the network's pass is the same for both and done once.
+      explore: bool [], False acts by the mode, True by the behaviour policy at its final noise. A traced one lets one
+        compiled loop serve both, and the network's pass is done once; with Python's own, the other is not computed.
 
     Returns:
       {name: float32 [E]}: return, agent_return, length, the environment's metrics, and `cut` (1 where `cap` ended it).
@@ -35,6 +35,8 @@ def play(
 
     def act(actor, world, key):
         seen = (learner, hyper, actor.carry, actor.timestep, world, actor.reset, key, clock)
+        if isinstance(explore, bool):
+            return algorithm.act(*seen, explore)[:2]
         carry, mode, _ = algorithm.act(*seen, False)
         _, sample, _ = algorithm.act(*seen, True)
         return carry, jnp.where(explore, sample, mode)

@@ -164,13 +164,18 @@ def _iterate(acting: Acting, state: TrainState, hyper: Any, clock: Clock) -> tup
     return state, curves
 
 
+def evaluation_keys(seed: int, round: Any) -> jax.Array:
+    """The keys [2] of the greedy and of the sampled episodes of an evaluation; none is a key of a member with this seed."""
+    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
+    return jax.random.split(jax.random.fold_in(root, round))
+
+
 def _evaluate(
     playing: Acting, plan: Plan, state: TrainState, hyper: Any, round: jax.Array
 ) -> tuple[TrainState, Evaluation]:
     absolute = round > 0
     learner = select(absolute, state.best.learner, state.learner)
-    root = jax.random.fold_in(jax.random.key(plan.seed), _EVALUATION)  # no key of a member with the same seed
-    keys = jax.random.split(jax.random.fold_in(root, round))
+    keys = evaluation_keys(plan.seed, round)
     caps = jnp.stack([jnp.int32(plan.cap), jnp.where(absolute, 0, plan.cap)])
 
     def one(_, inputs):

@@ -97,8 +97,18 @@ class Population:
     `evaluate` take over the states they are given (their buffers are donated): use the returned ones.
     """
 
-    def __init__(self, loop: Loop, size: int, mode: str = "auto", devices: Sequence[Any] | None = None):
+    def __init__(
+        self,
+        loop: Loop,
+        size: int,
+        mode: str = "auto",
+        devices: Sequence[Any] | None = None,
+        programs: dict[str, Callable[..., Any]] | None = None,
+    ):
         """`devices`: at most this many are used, one member or more on each group; default all local ones.
+
+        `programs`: where the compiled programs are kept; those of a population that was made with the same arguments serve
+        this one too, and nothing is compiled again.
 
         Raises ConfigError where there are fewer devices than share a member.
         """
@@ -112,7 +122,7 @@ class Population:
         self.groups = max(1, min(len(devices) // loop.shards, size))
         self.devices = devices[: self.groups * loop.shards]
         self.rows = -(-size // self.groups)
-        self._programs: dict[str, Callable[..., Any]] = {}
+        self._programs = {} if programs is None else programs
 
     # ---- layout
 
@@ -167,7 +177,9 @@ class Population:
     # ---- programs
 
     def compile(self, keys: Any, hyper: Any) -> float:
-        """Compiles init, advance and evaluate for placed `keys` and `hyper`; returns the seconds it took."""
+        """Compiles init, advance and evaluate for placed `keys` and `hyper`; returns the seconds, 0 where they exist."""
+        if self._programs:
+            return 0.0
         begun = time.perf_counter()
         loop, clock, number = self.loop, self.clock(0, 1), self.round(0)
         init = self._map(lambda each, _: loop.init(*each), has_state=False)
@@ -175,9 +187,11 @@ class Population:
         evaluate = self._map(loop.evaluate)
         lowered = init.lower((keys, hyper), clock)
         states = lowered.out_info
-        self._programs["init"] = lowered.compile()
-        self._programs["advance"] = advance.lower(states, hyper, clock).compile()
-        self._programs["evaluate"] = evaluate.lower(states, hyper, number).compile()
+        self._programs |= {
+            "init": lowered.compile(),
+            "advance": advance.lower(states, hyper, clock).compile(),
+            "evaluate": evaluate.lower(states, hyper, number).compile(),
+        }
         return time.perf_counter() - begun
 
     def _map(self, function: Callable[..., Any], has_state: bool = True) -> Any:

@@ -17,6 +17,7 @@ from envs_jax.wrappers.discretise import DiscretiseActions
 from envs_jax.wrappers.flatten import Flatten
 from envs_jax.wrappers.frame_stack import FrameStack
 from envs_jax.wrappers.joint import Joint
+from envs_jax.wrappers.opponent import Opponent
 from envs_jax.wrappers.pad import Pad
 from envs_jax.wrappers.resize import Resize
 from envs_jax.wrappers.reward import RewardHook, ScaleReward
@@ -30,6 +31,7 @@ WRAPPERS: dict[str, Callable[..., Wrapper]] = {
     "frame_stack": FrameStack,
     "hook_reward": RewardHook,
     "joint": Joint,
+    "opponent": Opponent,
     "pad": Pad,
     "resize": Resize,
     "scale_actions": ScaleActions,
@@ -66,6 +68,7 @@ __all__ = [
     "Flatten",
     "FrameStack",
     "Joint",
+    "Opponent",
     "Pad",
     "Resize",
     "RewardHook",

@@ -33,11 +33,16 @@ class ScaleActions(Wrapper):
         self._unit = bool(np.all(low == -1.0) and np.all(high == 1.0))
 
     def advance(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> tuple[Any, jax.Array]:
+        return self.env.advance(key, state, self.own_units(action), params)
+
+    def own_units(self, action: jax.Array) -> jax.Array:
+        """An action [..., d] in [−1, 1] in the environment's own units."""
         action = jnp.clip(action, -1.0, 1.0)
-        if not self._unit:  # exact at both ends, unlike centre + half-range · action
-            low, high = (jnp.broadcast_to(bound, action.shape) for bound in (self._low, self._high))
-            action = low * (0.5 - 0.5 * action) + high * (0.5 + 0.5 * action)
-        return self.env.advance(key, state, action, params)
+        if self._unit:
+            return action
+        low, high = (jnp.broadcast_to(bound, action.shape) for bound in (self._low, self._high))
+        # Exact at both ends, unlike centre + half-range · action.
+        return low * (0.5 - 0.5 * action) + high * (0.5 + 0.5 * action)
 
 
 def _unit_box(space: Space) -> Box:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -13,6 +14,7 @@ from agentgym_jax.rollout.episodes import means, no_totals
 from agentgym_jax.rollout.unroll import make_acting, start, unroll
 from agentgym_jax.tasks.base import fixed
 from agentgym_jax.types import Clock, Sizes
+from envs_jax.core import Group
 from tests.support import Story, compiled, watcher
 
 SIZES = Sizes(num_envs=4, rollout_length=7)
@@ -33,13 +35,24 @@ def roll(env, rollouts=3):
     return out
 
 
-@pytest.mark.parametrize("reward", ["team", "individual"])
-def test_sums_equal_a_count_by_hand(reward):
-    """A team reward counts once, individual ones are summed over agents; metrics are the last, the sum and the mean."""
+def story(reward, groups):
+    """Three agents, alike or as a leader and two others."""
+    env = Story(reward=reward, agents=3)
+    spaces = env.spec.observation_space, env.spec.action_space
+    apart = (Group("lead", 1, *spaces), Group("rest", 2, *spaces)) if groups else ()
+    env.spec = dataclasses.replace(env.spec, groups=apart)
+    return env
+
+
+@pytest.mark.parametrize(("reward", "groups"), [("team", False), ("team", True), ("individual", False), ("individual", True)])
+def test_sums_equal_a_count_by_hand(reward, groups):
+    """A team reward counts once, individual ones are summed over agents, and over those of each group; metrics are the last,
+    the sum and the mean."""
     running = [[] for _ in range(SIZES.num_envs)]
     ended = 0
-    for totals, steps in roll(Story(reward=reward, agents=3)):
-        expected = dict.fromkeys(no_totals(Story(reward=reward).spec), 0.0)
+    env = story(reward, groups)
+    for totals, steps in roll(env):
+        expected = dict.fromkeys(no_totals(env.spec), 0.0)
         for t in range(SIZES.rollout_length):
             for n in range(SIZES.num_envs):
                 running[n].append((steps.reward[t, n], steps.next_observation[t, n, 0, 0]))
@@ -58,6 +71,9 @@ def test_sums_equal_a_count_by_hand(reward):
                     "total": times.sum(),
                     "average": times.mean(),
                 }
+                if groups and reward == "individual":
+                    own |= {"group_return.lead": rewards[:, 0].sum(), "group_return.rest": rewards[:, 1:].sum()}
+                assert set(own) == set(expected)
                 expected = {name: expected[name] + own[name] for name in expected}
         assert set(totals) == set(expected)
         for name, value in expected.items():
