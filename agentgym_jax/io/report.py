@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from agentgym_jax.io.learning import learning, protocol
 from agentgym_jax.io.statistics import episodes_over_members, iqm_band, nan_mean
 from envs_jax.core import Env
 
@@ -37,6 +38,8 @@ def summarise(run: Run) -> dict[str, Any]:
         "compiles": run.compiles,
         "diverged": diverged_members(run),
         "absolute": episodes_over_members(run.absolute),
+        "protocol": protocol(run),
+        "learning": learning(run),
     }
     if experiment.sweep:
         summary["sweep"] = [_point_summary(run, index) for index in range(len(experiment.points))]
@@ -130,7 +133,7 @@ def plot(run: Run) -> Figure:
     from matplotlib.figure import Figure
 
     panels = _panels(run)
-    figure = _shown_in_notebooks(Figure)(figsize=(5.5 * len(panels), 4.2), layout="constrained")
+    figure = shown_in_notebooks(Figure)(figsize=(5.5 * len(panels), 4.2), layout="constrained")
     for axes, (title, x, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for index, point in enumerate(run.experiment.points):
             label = ", ".join(f"{key.rpartition('.')[2]} {value:g}" for key, value in point.items()) or "IQM"
@@ -146,7 +149,7 @@ def plot(run: Run) -> Figure:
     return figure
 
 
-def _shown_in_notebooks(figure_class: type) -> type:
+def shown_in_notebooks(figure_class: type) -> type:
     """A figure made without pyplot, so that nothing of it stays open, has no picture in a notebook by itself."""
 
     def png(self) -> bytes:

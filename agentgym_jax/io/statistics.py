@@ -9,18 +9,44 @@ from typing import Any
 import numpy as np
 from scipy.stats import trim_mean
 
+from agentgym_jax.statistics import aggregates, bootstrap
+
+_REPLICATES = 5000  # of a summary's intervals; `agentgym compare` draws the 50 000 that papers state
+_MOST_DRAWN = 4_000_000  # numbers: populations of thousands get fewer replicates, and need fewer
+
 
 def iqm(values: np.ndarray) -> float:
     """The interquartile mean (Agarwal et al. 2021, arXiv:2108.13264): the mean of the middle half. NaN for no values."""
-    return float(trim_mean(values, 0.25)) if len(values) else float("nan")
+    return float(aggregates.iqm(values)) if len(values) else float("nan")
 
 
-def over_members(per_member: Any) -> dict[str, Any]:
-    """{mean, std, iqm, per_seed} of one number a member [P]; those that are not finite show in `per_seed` alone."""
+def over_members(per_member: Any, replicates: int = _REPLICATES) -> dict[str, Any]:
+    """The statistics of one number a member [P]: {mean, std, iqm, per_seed, interval, missing}.
+
+    `interval` has the ends of the 95 % bootstrap intervals of mean and IQM, None for fewer than two members. `missing` counts
+    those without a finite number, which show in `per_seed` alone.
+    """
     values = np.asarray(per_member, np.float64)
     known = values[np.isfinite(values)]
     mean, std = (float(known.mean()), float(known.std())) if len(known) else (float("nan"), float("nan"))
-    return {"mean": mean, "std": std, "iqm": iqm(known), "per_seed": values.tolist()}
+    return {
+        "mean": mean,
+        "std": std,
+        "iqm": iqm(known),
+        "per_seed": values.tolist(),
+        "interval": intervals(known, replicates),
+        "missing": len(values) - len(known),
+    }
+
+
+def intervals(known: np.ndarray, replicates: int) -> dict[str, Any]:
+    """{mean, iqm: [low, high]} of finite numbers [P], from the same redrawn members; None for fewer than two."""
+    if len(known) < 2:
+        return {"mean": None, "iqm": None}
+    replicates = max(200, min(replicates, _MOST_DRAWN // len(known)))
+    both = lambda x: np.stack([aggregates.mean(x), aggregates.iqm(x)], axis=-1)  # noqa: E731
+    low, high = bootstrap.interval(both, known, replicates)
+    return {name: [float(low[i]), float(high[i])] for i, name in enumerate(("mean", "iqm"))}
 
 
 def episodes_over_members(results: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from agentgym_jax.io.statistics import episodes_over_members, iqm, iqm_band, nan_mean, over_members
+from agentgym_jax.io.statistics import episodes_over_members, intervals, iqm, iqm_band, nan_mean, over_members
 
 
 def test_iqm_is_the_mean_of_the_middle_half():
@@ -13,13 +13,24 @@ def test_iqm_is_the_mean_of_the_middle_half():
 
 def test_statistics_are_over_members_not_episodes():
     results = episodes_over_members({"return": np.float32([[0, 2], [4, 6]])})
-    assert results["return"] == {"mean": 3.0, "std": 2.0, "iqm": 3.0, "per_seed": [1.0, 5.0]}
+    block = results["return"]
+    assert block == {"mean": 3.0, "std": 2.0, "iqm": 3.0, "per_seed": [1.0, 5.0], "interval": block["interval"], "missing": 0}
+    assert block["interval"] == {"mean": [1.0, 5.0], "iqm": [1.0, 5.0]}  # both drawn twice is no rare event among two
 
 
 def test_a_member_without_a_finite_number_shows_in_per_seed_alone():
     result = over_members(np.array([1.0, np.nan, 3.0]))
     assert result["mean"] == result["iqm"] == 2.0
+    assert result["missing"] == 1
     assert np.isnan(result["per_seed"][1])
+
+
+def test_intervals_are_of_the_members_and_need_two():
+    values = np.random.default_rng(0).normal(size=100)
+    low, high = intervals(values, 2000)["mean"]
+    assert (low, high) == pytest.approx((values.mean() - 0.196, values.mean() + 0.196), abs=0.03)
+    assert intervals(values, 2000)["iqm"] != [low, high]
+    assert over_members([3.0])["interval"] == over_members([3.0, np.nan])["interval"] == {"mean": None, "iqm": None}
 
 
 def test_band_holds_the_iqm_and_has_the_width_of_its_error():
