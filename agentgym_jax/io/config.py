@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
-from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.io import check
-from agentgym_jax.io.algorithm_section import as_number, default_settings, from_number
+from agentgym_jax.io import check, sweep
+from agentgym_jax.io.algorithm_section import from_number
 from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
-from agentgym_jax.io.files import load_plain, one_line
+from agentgym_jax.io.files import load_plain
 from agentgym_jax.io.frozen import thaw
+from agentgym_jax.io.typed import typed, typed_algorithm
 from agentgym_jax.models.config import NetworkConfig
 
 _SCHEMAS = {"network": NetworkConfig, "train": TrainConfig, "eval": EvalConfig, "log": LogConfig}
@@ -44,10 +43,10 @@ def from_plain(plain: Mapping[str, Any]) -> Experiment:
         raise ConfigError("env.id: is missing; `agentgym envs` lists the environments")
     if str(env["id"]).startswith("<"):
         raise ConfigError(f"env.id: {env['id']} was an object of Python, which no file holds; pass the Experiment itself")
-    sections = {name: schema(**_values(name, schema, plain.get(name))) for name, schema in _SCHEMAS.items()}
-    rest = {name: plain[name] for name in ("seeds", "sweep") if plain.get(name) is not None}
+    sections = {name: schema(**typed(name, schema, plain.get(name))) for name, schema in _SCHEMAS.items()}
+    rest = {name: plain[name] for name in ("seeds", "sweep", "search") if plain.get(name) is not None}
     return Experiment(
-        env=EnvConfig(**_values("env", EnvConfig, env)), **_algorithm(plain.get("algorithm") or "ppo"), **sections, **rest
+        env=EnvConfig(**typed("env", EnvConfig, env)), **typed_algorithm(plain.get("algorithm") or "ppo"), **sections, **rest
     )
 
 
@@ -68,7 +67,8 @@ def to_plain(experiment: Experiment) -> dict[str, Any]:
         "eval": _section(experiment.eval),
         "log": _section(experiment.log),
         "seeds": list(experiment.seeds),
-        "sweep": thaw(experiment.sweep),
+        "sweep": sweep.to_plain(experiment.sweep),
+        "search": thaw(experiment.search),
     }
 
 
@@ -79,42 +79,3 @@ def to_yaml(experiment: Experiment) -> str:
 
 def _section(config: Any) -> dict[str, Any]:
     return {field.name: thaw(getattr(config, field.name)) for field in dataclasses.fields(config)}
-
-
-def _algorithm(given: Any) -> dict[str, Any]:
-    """The `algorithm` section, split into its static config and its numbers."""
-    given = {"name": given} if isinstance(given, str) else dict(check.instance("algorithm", given, Mapping))
-    name = given.pop("name", "ppo")
-    entry = get_algorithm(name)
-    config, hyper = default_settings(name)
-    static, numbers = ([field.name for field in dataclasses.fields(kind)] for kind in (entry.config, entry.hyper))
-    check.known_keys("algorithm", given, ["name", *static, *numbers])
-    changed = _values("algorithm", entry.config, {key: value for key, value in given.items() if key in static})
-    traced = {key: as_number(f"algorithm.{key}", value) for key, value in given.items() if key in numbers}
-    return {
-        "name": name,
-        "algorithm": dataclasses.replace(config, **changed),
-        "hyper": dataclasses.replace(hyper, **traced),
-    }
-
-
-def _values(name: str, schema: type, given: Any) -> dict[str, Any]:
-    """The given values of one section in the types that the dataclass `schema` declares."""
-    given = {} if given is None else check.instance(name, given, Mapping)
-    check.known_keys(name, given, [field.name for field in dataclasses.fields(schema)])
-    typed = OmegaConf.structured(schema)
-    OmegaConf.set_readonly(typed, False)
-    for key, value in given.items():
-        try:
-            OmegaConf.update(typed, key, _whole_as_int(value), merge=False)
-        except (OmegaConfBaseException, ValueError) as error:
-            raise ConfigError(f"{name}.{key}: {one_line(error)}") from None
-    plain: Any = OmegaConf.to_container(typed)
-    return {key: plain[key] for key in given}
-
-
-def _whole_as_int(value: Any) -> Any:
-    """1e6 as 1000000, for fields that want whole numbers; the schema makes it a float again where it wants one."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return [_whole_as_int(x) for x in value] if isinstance(value, list) else value

@@ -16,8 +16,12 @@ from agentgym_jax.training.parallel import Population
 _PART = 0.8  # of the free memory is used; programs and transfers want the rest
 
 
-def make_population(assembly: Assembly) -> tuple[Population | Blocks, str]:
-    """The population of an experiment, in blocks where it asks for them or would not fit, and a line on its memory."""
+def make_population(assembly: Assembly, programs: Any = None) -> tuple[Population | Blocks, str]:
+    """The population of an experiment, in blocks where it asks for them or would not fit, and a line on its memory.
+
+    `programs` {size: programs of a population}: what was compiled for the same loop, see `Population`.
+    """
+    programs = {} if programs is None else programs
     train, size = assembly.experiment.train, len(assembly.experiment.members)
     keys, hypers = assembly.member_inputs()
     each = footprint(assembly.loop, *jax.tree.map(lambda x: x[0], (keys, hypers)))
@@ -26,11 +30,11 @@ def make_population(assembly: Assembly) -> tuple[Population | Blocks, str]:
     block = min(train.block or _most_at_a_time(population, each, free), size)
     line = f"memory: about {in_words(each.state)} a member"
     if block < size:
-        population = Population(assembly.loop, block, train.population)
+        population = Population(assembly.loop, block, train.population, programs=programs.setdefault(block, {}))
         whole = Blocks(population, size)
         line += f", {block} of {size} members at a time"
     else:
-        whole = population
+        whole = population = Population(assembly.loop, size, train.population, programs=programs.setdefault(size, {}))
     needed = bytes_needed(population, each)
     if free is not None:
         line += f", {in_words(needed)} on {_where(population)}, which has {in_words(free)} free"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.io import check
+from agentgym_jax.io import check, ranges
 
 _LARGEST = 2**31 - 1
 _MOST = 65_536  # members are kept apart one by one on the host
@@ -43,10 +43,13 @@ def parse_seeds(text: str) -> int | list[int]:
 def count_members(plain: Mapping[str, Any]) -> int:
     """Members that an experiment file asks for: seeds × swept points. What is malformed counts as one and is refused later."""
     seeds, sweep = plain.get("seeds", 1), plain.get("sweep")
-    lists = [values for values in sweep.values() if isinstance(values, list)] if isinstance(sweep, Mapping) else []
+    given = ranges.flat(sweep) if isinstance(sweep, Mapping) else {}
+    together = given.pop(ranges.ZIP, None)
+    counts = [ranges.count(values) for values in given.values()]
+    counts += [ranges.count(values) for values in list(together.values())[:1]] if isinstance(together, Mapping) else []
     count = len(seeds) if isinstance(seeds, list) else seeds if isinstance(seeds, int | float) else 1
     count = count if 1 <= count <= _MOST else 1
-    return int(count) * math.prod(max(1, len(values)) for values in lists)
+    return int(count) * math.prod(counts)
 
 
 def wanted_devices(plain: Mapping[str, Any], cores: int) -> int:
