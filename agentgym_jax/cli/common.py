@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentgym_jax import _runtime
 from agentgym_jax.checks import ConfigError
+
+if TYPE_CHECKING:
+    from agentgym_jax.io.session import Session
 
 Imports = Annotated[
     list[Path] | None,
@@ -59,3 +63,20 @@ def prepare_jax(devices: int = 1) -> None:
     _runtime.use_compilation_cache()
     if devices > 1:
         _runtime.use_cores(devices)
+
+
+def run_to_its_end(session: Session, imports: list[Path] | None) -> None:
+    """Trains, shows the results, and ends the process with the exit code of a signal, or 1 where a checkpoint failed."""
+    from agentgym_jax.io import report
+    from agentgym_jax.io.interrupt import Interrupted
+    from agentgym_jax.io.saving import SaveError
+
+    session.resume_command += "".join(f" --import {shlex.quote(str(file))}" for file in imports or [])
+    try:
+        run = session.train(ends_process=True)
+    except Interrupted as stop:
+        raise typer.Exit(stop.exit_code) from None
+    except SaveError as error:
+        print(f"agentgym: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    report.show(run.summary, run.directory)

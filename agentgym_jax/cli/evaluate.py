@@ -27,6 +27,9 @@ def evaluate(
         loaded = load_run(run)
     results = evaluate_again(loaded)
     report.show_evaluation(results, loaded)
+    if loaded.total_steps not in loaded.evaluation_steps:
+        print(f"no evaluation was recorded at the {loaded.total_steps:,} steps of the checkpoint, which lies between two")
+        return
     different = differences(results, loaded.last_evaluation)
     if different:
         print(f"differs from the recorded evaluation at {loaded.total_steps:,} steps in {', '.join(different)}")

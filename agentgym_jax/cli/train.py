@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentgym_jax import _runtime
-from agentgym_jax.cli.common import Imports, clear_errors, import_files, prepare_jax
+from agentgym_jax.cli.common import Imports, clear_errors, import_files, prepare_jax, run_to_its_end
 
 
 def train(
@@ -35,7 +35,6 @@ def train(
 
         from agentgym_jax.io import progress, report
         from agentgym_jax.io.config import from_plain
-        from agentgym_jax.io.interrupt import Interrupted
         from agentgym_jax.io.run_directory import default_path
         from agentgym_jax.io.runner import prepare
 
@@ -43,8 +42,4 @@ def train(
         suite = report.env_name(experiment.env.id).partition("/")[0]
         out = out or default_path(suite, Path(config).stem)
         session = prepare(experiment, out=out, overwrite=overwrite, reporter=progress.make_reporter(quiet))
-    try:
-        run = session.train()
-    except Interrupted as stop:
-        raise typer.Exit(stop.exit_code) from None
-    report.show(run.summary, run.directory)
+    run_to_its_end(session, imports)

@@ -15,6 +15,7 @@ from agentgym_jax.checks import ConfigError
 from agentgym_jax.io import sweep
 from agentgym_jax.io.env_numbers import env_numbers
 from agentgym_jax.io.experiment import EnvConfig, Experiment
+from agentgym_jax.io.players import frozen_opponent
 from agentgym_jax.ops.schedules import as_hyper
 from agentgym_jax.training import train as training
 from agentgym_jax.training.loop import Loop, Plan, local_sizes, make_loop
@@ -24,7 +25,7 @@ from envs_jax.core import Env, EnvSpec
 from envs_jax.spaces import Box
 from envs_jax.wrappers import AgentAxis, ScaleActions, TeamReward, apply_wrappers
 
-_DEFAULT_CAP = 1000
+DEFAULT_CAP = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +61,11 @@ def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None
     """
     if not isinstance(experiment, Experiment):
         raise ConfigError(f"needs an Experiment, got {experiment!r}; load_experiment(name) reads one")
+    static = sweep.static_keys(experiment.sweep, experiment.hyper)
+    if static:
+        raise ConfigError(f"sweep.{static[0]} changes what is compiled, and a run is one program; use `agentgym sweep`")
+    if experiment.search:
+        raise ConfigError("search: is for `agentgym tune`, a run has one setting; train the best.yaml that it writes")
     env = make_env(experiment.env)
     numbers = env_numbers(env, experiment)
     trainer_env = with_agent_axis(env)
@@ -89,7 +95,8 @@ def make_env(config: EnvConfig) -> Env:
     env = config.id if isinstance(config.id, Env) else _registered(config)
     if not isinstance(env, Env):
         raise ConfigError(f"env.id: the factory of {config.id} gave {env!r}, which is no Env")
-    env = apply_wrappers(env, config.wrappers)
+    for entry in config.wrappers:
+        env = apply_wrappers(env, [frozen_opponent(entry, env)])
     return TeamReward(env) if config.reward == "team" else env
 
 
@@ -122,6 +129,6 @@ def make_plan(experiment: Experiment, spec: EnvSpec) -> Plan:
         calls=experiment.calls,
         reset=reset,
         episodes=evaluation.episodes,
-        cap=evaluation.cap or spec.episode_limit or _DEFAULT_CAP,
+        cap=evaluation.cap or spec.episode_limit or DEFAULT_CAP,
         seed=evaluation.seed,
     )

@@ -13,9 +13,10 @@ from typing import Any
 
 from agentgym_jax.algorithms.registry import get_algorithm
 from agentgym_jax.checks import ConfigError, check_choice, check_divides, check_size
-from agentgym_jax.io import check, sweep
+from agentgym_jax.io import check, search, sweep
 from agentgym_jax.io.algorithm_section import check_ranges, default_settings, float_leaves, name_of
 from agentgym_jax.io.frozen import FrozenMap, freeze
+from agentgym_jax.io.groups import groups
 from agentgym_jax.io.seeds import as_seeds
 from agentgym_jax.models.config import NetworkConfig
 from envs_jax import registry
@@ -90,6 +91,7 @@ class EvalConfig:
     cap: int | None = None  # steps after which an episode is cut and counted as such; None: the environment's limit, or 1000
     seed: int = 0  # of the evaluation's own keys, the same at every point
     params: tuple[Any, ...] = ()  # held-out numbers of the environment, a mapping each, dealt to the E environments in turn
+    threshold: float | None = None  # the greedy return at which a seed counts as solved; changes nothing but the summary
 
     def __post_init__(self):
         for name in ("points", "episodes"):
@@ -97,6 +99,8 @@ class EvalConfig:
         _set(self, seed=check.whole("eval.seed", self.seed, least=0))
         if self.cap is not None:
             _set(self, cap=check.whole("eval.cap", self.cap))
+        if self.threshold is not None:
+            _set(self, threshold=check.number("eval.threshold", self.threshold))
         if not isinstance(self.params, list | tuple) or not all(isinstance(each, Mapping) for each in self.params):
             raise ConfigError(f"eval.params: must be a list of mappings, [{{name: number}}, ...], got {self.params!r}")
         _set(self, params=freeze(tuple(self.params)))
@@ -112,7 +116,8 @@ class LogConfig:
     loggers: tuple[str, ...] = ("json",)  # of json (always there), tensorboard, wandb, console; the next two keys add theirs
     tensorboard: bool = False  # event files for TensorBoard, a folder a member
     wandb: str | None = None  # the Weights & Biases project to log to; needs the extra `wandb`
-    checkpoint: str = "point"  # point: at each evaluation, the newest is kept; end: only after the last
+    checkpoint: Any = "point"  # point: at each evaluation; end: after the last alone; n ≥ 1: after every n calls, and at the end
+    keep: int = 2  # ≥ 1 newest checkpoints stay, and the one with the best mean greedy return beside them
 
     def __post_init__(self):
         if not isinstance(self.loggers, list | tuple):
@@ -127,7 +132,11 @@ class LogConfig:
             raise ConfigError("log.wandb: log.loggers names wandb, which needs a project; write log.wandb: my-project")
         if self.wandb is not None and importlib.util.find_spec("wandb") is None:
             raise ConfigError("log.wandb: the package wandb is not installed; pip install agentgym-jax[wandb]")
-        check_choice("log.checkpoint", self.checkpoint, ("point", "end"))
+        if isinstance(self.checkpoint, str):
+            check_choice("log.checkpoint", self.checkpoint, ("point", "end"))
+        else:
+            _set(self, checkpoint=check.whole("log.checkpoint", self.checkpoint))
+        _set(self, keep=check.whole("log.keep", self.keep))
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -153,7 +162,8 @@ class Experiment:
     eval: EvalConfig = EvalConfig()
     log: LogConfig = LogConfig()
     seeds: Any = 1  # a count (0 … n − 1) or a list; each is the one root of all randomness of its member
-    sweep: Any = FrozenMap()  # {"algorithm.learning_rate": [...]}: numbers of `hyper`; every combination is trained
+    sweep: Any = FrozenMap()  # {"algorithm.learning_rate": [...]}: every combination is trained; `train` takes numbers alone
+    search: Any = FrozenMap()  # {"algorithm.learning_rate": {"log_uniform": [...]}}: what `agentgym tune` may choose
     name: str = ""  # the registered name of `algorithm`; found by itself where it is empty
 
     def __post_init__(self):
@@ -169,9 +179,11 @@ class Experiment:
             check.instance("network", self.network, NetworkConfig)
         for field, kind in (("train", TrainConfig), ("eval", EvalConfig), ("log", LogConfig)):
             check.instance(field, getattr(self, field), kind)
-        _set(self, seeds=as_seeds(self.seeds), sweep=sweep.checked(self.sweep, self.hyper, self.algorithm))
-        for point in self.points:
+        _set(self, seeds=as_seeds(self.seeds), sweep=sweep.checked(self.sweep, self))
+        together = groups(self)  # builds, and so checks, the experiment of every group
+        for point in self.points if together[0].experiment is self else ():
             check_ranges(sweep.at_point(self.hyper, point), get_algorithm(name).ranges)
+        _set(self, search=search.checked(self.search, self))
         if self.iterations > _MOST_ITERATIONS:
             most = _MOST_ITERATIONS * self.train.num_envs * self.train.rollout_length
             raise ConfigError(f"train.total_steps: must be at most {most:,} with these sizes, got {self.train.total_steps:,}")

@@ -14,7 +14,7 @@ class Reporter:
     """Says nothing; the base of those that speak. `total` and `steps` are environment steps of one member."""
 
     def __init__(self):
-        self._members, self._total, self._steps = 1, 1, 0
+        self._members, self._total, self._steps, self._from = 1, 1, 0, 0
         self._begun = time.monotonic()
         self._rate = 0.0
         self._evaluation = ""
@@ -25,7 +25,7 @@ class Reporter:
 
     def trained_from(self, steps: int) -> None:
         """Compilation is over and training goes on from here."""
-        self._steps, self._begun = steps, time.monotonic()
+        self._steps, self._from, self._begun = steps, steps, time.monotonic()
         self._show()
 
     def advanced(self, steps: int, train_seconds: float) -> None:
@@ -47,7 +47,8 @@ class Reporter:
 
     def _status(self) -> str:
         elapsed = time.monotonic() - self._begun
-        left = elapsed * (self._total - self._steps) / self._steps if self._steps else None
+        done = self._steps - self._from
+        left = elapsed * (self._total - self._steps) / done if done else None
         parts = [f"{self._steps:,}/{self._total:,} steps"]
         if self._rate:
             parts += [f"{self._rate:,.0f} steps/s", f"{_clock(left)} left"]

@@ -40,6 +40,7 @@ def machine() -> dict[str, Any]:
         "backend": jax.default_backend(),
         "devices": [str(device) for device in devices],
         "device_kind": devices[0].device_kind,
+        "processor": processor(),
         "cores": _runtime.cores(),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "cpu_scheduler_flag": _runtime.flag_status(),
@@ -48,6 +49,14 @@ def machine() -> dict[str, Any]:
         "x64": bool(jax.config.jax_enable_x64),
         "prng": str(jax.config.jax_default_prng_impl),
     }
+
+
+def processor() -> str:
+    """The model of the CPU, for which XLA compiles; "" where the system does not tell."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text().splitlines() if known.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
 
 
 def git_commit(folder: Path) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,21 +13,15 @@ import numpy as np
 from agentgym_jax.checks import ConfigError
 from agentgym_jax.io import report
 from agentgym_jax.io.assemble import Assembly, assemble
-from agentgym_jax.io.checkpoint import Checkpoints
+from agentgym_jax.io.checkpoint import Checkpoint, newest
 from agentgym_jax.io.config import load_experiment
+from agentgym_jax.io.durable import write_atomically
 from agentgym_jax.io.experiment import Experiment
+from agentgym_jax.io.history import Seconds
 from agentgym_jax.io.loggers import finite, read_records
 from agentgym_jax.io.policy import Policy
 from agentgym_jax.io.run_directory import RunDirectory, damage_named, existing
 from agentgym_jax.training.parallel import state_shapes
-
-
-class Seconds(NamedTuple):
-    """Wall-clock seconds, apart."""
-
-    compile: float = 0.0
-    train: float = 0.0
-    evaluation: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,14 +88,17 @@ def load_run(path: str | Path, experiment: Experiment | None = None) -> Run:
 
 
 def _read(directory: RunDirectory, experiment: Experiment, assembly: Assembly) -> Run:
-    checkpoints = Checkpoints(directory.checkpoints, read_only=True)
-    meta = checkpoints.meta()
-    state = checkpoints.restore(state_shapes(assembly.loop, *assembly.member_inputs()))
-    checkpoints.close()
-    steps, members = meta["steps"], len(experiment.members)
+    shapes = state_shapes(assembly.loop, *assembly.member_inputs())
+
+    def use(checkpoint: Checkpoint) -> tuple[int, Any]:
+        return checkpoint.step, checkpoint.state(shapes)
+
+    steps, state = newest(directory.checkpoints, use)
+    members = len(experiment.members)
     metrics = [record for record in read_records(directory.metrics) if record["step"] <= steps]
     evaluations = [record for record in read_records(directory.evaluations) if record["step"] <= steps]
-    curve_steps, curves = _stack(metrics, members, dict)
+    labels = {"step", "member", *experiment.members[0]}
+    curve_steps, curves = _stack(metrics, members, lambda record: {k: v for k, v in record.items() if k not in labels})
     evaluation: dict[str, dict[str, np.ndarray]] = {}
     evaluation_steps = np.zeros(0, np.int64)
     for policy in ("greedy", "sampled"):
@@ -122,9 +119,6 @@ def _read(directory: RunDirectory, experiment: Experiment, assembly: Assembly) -
     )
 
 
-_NO_VALUES = ("step", "member", "seed")
-
-
 def _stack(records: list[dict[str, Any]], members: int, values: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Records of all members as arrays {name: float32 [P, X, ...]}, NaN where a record lacks a number, and the steps [X]."""
     steps = sorted({record["step"] for record in records})
@@ -132,8 +126,6 @@ def _stack(records: list[dict[str, Any]], members: int, values: Any) -> tuple[np
     stacked: dict[str, np.ndarray] = {}
     for record in records:
         for name, value in values(record).items():
-            if name in _NO_VALUES or "." in name:
-                continue
             array = np.asarray(value, np.float32)
             if name not in stacked:
                 stacked[name] = np.full((members, len(steps), *array.shape), np.nan, np.float32)
@@ -142,6 +134,6 @@ def _stack(records: list[dict[str, Any]], members: int, values: Any) -> tuple[np
 
 
 def write_summary(run: Run, directory: RunDirectory) -> None:
-    """summary.json and curve.png."""
-    directory.summary.write_text(json.dumps(finite(run.summary), indent=2, allow_nan=False) + "\n")
+    """curve.png and summary.json, in this order: a run with a summary is finished."""
     run.plot().savefig(directory.curve, dpi=120)
+    write_atomically(directory.summary, json.dumps(finite(run.summary), indent=2, allow_nan=False) + "\n")

@@ -7,10 +7,13 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from agentgym_jax.checks import ConfigError
+from agentgym_jax.io.durable import write_atomically
+from agentgym_jax.io.lock import refuse_live
 
 
 @contextlib.contextmanager
@@ -62,6 +65,17 @@ class RunDirectory:
     def summary(self) -> Path:
         return self.path / "summary.json"
 
+    @property
+    def lock(self) -> Path:
+        return self.path / "lock"
+
+    def add_resumption(self, resumption: Mapping[str, Any]) -> None:
+        """Appends to the list `resumptions` of provenance.json."""
+        with damage_named(self.provenance):
+            known = json.loads(self.provenance.read_text())
+        known["resumptions"] = [*known.get("resumptions", []), dict(resumption)]
+        write_atomically(self.provenance, json.dumps(known, indent=2) + "\n")
+
     def cpu_devices(self) -> int:
         """How many CPU devices the run had, which the same program needs again; 1 for a run elsewhere."""
         with damage_named(self.provenance):
@@ -70,7 +84,8 @@ class RunDirectory:
 
     def contents(self) -> str:
         """What is there, as one line."""
-        names = sorted(path.name + ("/" if path.is_dir() else "") for path in self.path.iterdir())
+        paths = [path for path in self.path.iterdir() if path != self.lock]
+        names = sorted(path.name + ("/" if path.is_dir() else "") for path in paths)
         return f"{self.path}: {', '.join(names) or 'nothing'}"
 
 
@@ -78,13 +93,14 @@ def create(out: str | Path, overwrite: bool = False) -> RunDirectory:
     """Makes the folder of a new run.
 
     A folder that holds anything is refused; `overwrite` moves it aside, to `<name>.old-<time>`, and deletes nothing. Raises
-    ConfigError for that and when the folder cannot be made or written.
+    ConfigError for that, when a process still writes there, and when the folder cannot be made or written.
     """
     path = Path(out)
     try:
         if path.is_dir() and any(path.iterdir()):
             if not overwrite:
                 raise ConfigError(f"run directory {path} exists; choose another --out, or --overwrite to move it aside")
+            refuse_live(RunDirectory(path).lock)
             path.rename(_free(path.with_name(f"{path.name}.old-{_now()}")))
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".writable-{os.getpid()}"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_jax import _runtime
-from agentgym_jax.io.assemble import assemble
 from agentgym_jax.io.devices import make_population
 from agentgym_jax.io.experiment import Experiment
+from agentgym_jax.io.lock import Lock
+from agentgym_jax.io.programs import parts
 from agentgym_jax.io.progress import Reporter, make_reporter
 from agentgym_jax.io.run import Run
 from agentgym_jax.io.run_directory import create
@@ -33,8 +34,9 @@ def train(
       overwrite: move an existing run directory aside. quiet: no progress on stderr.
 
     Raises:
-      ConfigError: what cannot run, before anything compiles. Interrupted (a KeyboardInterrupt): Ctrl-C or SIGTERM; what was
-      logged is on disk then.
+      ConfigError: what cannot run, before anything compiles. Interrupted (a KeyboardInterrupt): Ctrl-C or SIGTERM; with a run
+      directory the running call was finished and saved, for `resume` to go on from; a second signal does not wait for it.
+      SaveError: a checkpoint could not be written.
     """
     return prepare(experiment, seeds, out, overwrite, make_reporter(quiet)).train()
 
@@ -49,15 +51,16 @@ def prepare(
     """All that can be refused: builds the parts and makes the run directory; compiles nothing. See `train`."""
     if seeds is not None and isinstance(experiment, Experiment):
         experiment = dataclasses.replace(experiment, seeds=seeds)
-    traces: list[None] = []
-    assembly = assemble(experiment, on_trace=lambda: traces.append(None))
-    population, memory = make_population(assembly)
-    _warn_of_hangs(population)
+    assembly, programs, traces, _ = parts(experiment)
+    population, memory = make_population(assembly, programs)
+    warn_of_hangs(population)
     directory = None if out is None else create(out, overwrite)
-    return Session(assembly, population, directory, reporter or make_reporter(), traces, memory)
+    lock = None if directory is None else Lock(directory.lock)
+    return Session(assembly, population, directory, reporter or make_reporter(), traces, memory, lock)
 
 
-def _warn_of_hangs(population: Population | Blocks) -> None:
+def warn_of_hangs(population: Population | Blocks) -> None:
+    """Warns where training vmapped over members could hang, since XLA's CPU backend was started without our flag."""
     vmapped = population.mode == "vmap" and population.rows > 1
     if vmapped and population.devices[0].platform == "cpu" and _runtime.flag_status() != "active":
         warnings.warn(

@@ -8,7 +8,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from agentgym_jax.models.torsos import dense
+from agentgym_jax.models.torsos import NEAR_ZERO, dense
 from agentgym_jax.ops.distributions import NormalParams
 from envs_jax.spaces import Box, Space
 
@@ -16,7 +16,7 @@ from envs_jax.spaces import Box, Space
 class PolicyHead(nn.Module):
     """[..., F] -> the parameters of the action distribution: logits [..., size], or `NormalParams` [..., size] for a Box.
 
-    The kernel's gain is 0.01, so that a fresh policy is nearly uniform (Andrychowicz et al. 2021). The logarithm of a
+    The kernel's gain is small, so that a fresh policy is nearly uniform (Andrychowicz et al. 2021). The logarithm of a
     normal's standard deviation is a parameter of its own, independent of the observation.
     """
 
@@ -26,7 +26,7 @@ class PolicyHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> Any:
-        outputs = dense(self.size, 0.01, name="output")(x)
+        outputs = dense(self.size, NEAR_ZERO, name="output")(x)
         if not isinstance(self.action_space, Box):
             return outputs
         log_std = self.param("log_std", nn.initializers.constant(self.log_std), (self.size,))
@@ -37,6 +37,8 @@ class ActionValueHead(nn.Module):
     """[..., F] -> the value of every action, [..., actions]; `dueling`: V + A − mean A (Wang et al. 2016, eq. 9).
 
     `own` tells, for the agents of axis -2, which actions they have at all, bool [A, actions]; the mean is over these.
+    The kernels' gain is small, so that learning starts from values near 0 whatever the size of the observations. A bias of the
+    first values shrinks by γ with every move of the target network and may take longer than the run.
     """
 
     actions: int
@@ -45,10 +47,10 @@ class ActionValueHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        advantage = dense(self.actions, 1.0, name="output")(x)
+        advantage = dense(self.actions, NEAR_ZERO, name="output")(x)
         if not self.dueling:
             return advantage
-        value = dense(1, 1.0, name="value")(x)
+        value = dense(1, NEAR_ZERO, name="value")(x)
         own = jnp.broadcast_to(jnp.asarray(self.own), advantage.shape) if self.own else None
         return value + advantage - jnp.mean(advantage, axis=-1, keepdims=True, where=own)
 

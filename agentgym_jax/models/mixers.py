@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from agentgym_jax.models.torsos import dense, numbers
+from agentgym_jax.models.torsos import NEAR_ZERO, dense, numbers
 from envs_jax.spaces import Space
 
 
@@ -49,7 +49,10 @@ def hypernet_mixer(num_agents: int, space: Space, embed: int, hidden: int) -> Mi
 
 
 class Hypernet(nn.Module):
-    """Q = |w₂(s)|ᵀ elu(|W₁(s)|ᵀ q + b₁(s)) + b₂(s): values [..., A] and world [..., W] -> [...]."""
+    """Q = |w₂(s)|ᵀ elu(|W₁(s)|ᵀ q + b₁(s)) + b₂(s): values [..., A] and world [..., W] -> [...].
+
+    All outputs of the hypernetworks start near 0, as in JaxMARL, and so does Q.
+    """
 
     embed: int
     hidden: int
@@ -58,14 +61,14 @@ class Hypernet(nn.Module):
     def __call__(self, values: jax.Array, world: jax.Array) -> jax.Array:
         agents = values.shape[-1]
         first = jnp.abs(self._weights("first", agents * self.embed, world)).reshape(*world.shape[:-1], agents, self.embed)
-        bias = dense(self.embed, 1.0, name="first_bias")(world)
+        bias = dense(self.embed, NEAR_ZERO, name="first_bias")(world)
         mixed = nn.elu(jnp.einsum("...a,...ae->...e", values, first) + bias)
         second = jnp.abs(self._weights("second", self.embed, world))
         state_value = dense(self.embed, math.sqrt(2.0), name="state_hidden")(world)
-        state_value = dense(1, 1.0, name="state_value")(nn.relu(state_value))[..., 0]
+        state_value = dense(1, NEAR_ZERO, name="state_value")(nn.relu(state_value))[..., 0]
         return jnp.sum(mixed * second, axis=-1) + state_value
 
     def _weights(self, name: str, size: int, world: jax.Array) -> jax.Array:
         if self.hidden:
             world = nn.relu(dense(self.hidden, math.sqrt(2.0), name=f"{name}_hidden")(world))
-        return dense(size, 1.0, name=f"{name}_weights")(world)
+        return dense(size, NEAR_ZERO, name=f"{name}_weights")(world)

@@ -13,6 +13,7 @@ from envs_jax.spaces import Discrete, MultiDiscrete, Space
 
 ACTIVATIONS = {"tanh": nn.tanh, "relu": nn.relu, "silu": nn.silu, "swish": nn.silu, "gelu": nn.gelu, "elu": nn.elu}
 AGENT_AXES = 3  # T, B, A lead every input of a model
+NEAR_ZERO = 0.01  # the gain of a kernel whose outputs are to start near 0
 
 
 def dense(features: int, scale: float, name: str | None = None, dtype: Any = jnp.float32) -> nn.Dense:

@@ -13,8 +13,11 @@ import jax
 import pytest
 from typer.testing import CliRunner
 
+import agentgym_jax
 from agentgym_jax import _runtime
 from agentgym_jax.cli import app
+from agentgym_jax.io.config import load_experiment
+from tests.io.resuming import SECONDS, assert_same_run
 
 TINY = [
     "gymnax/cartpole_ppo", "env=probe/policy_observation", "network.hidden=[8]", "train.num_envs=4", "train.rollout_length=4",
@@ -59,7 +62,8 @@ def test_envs_lists_every_environment_without_jax():
 
 def test_help_on_everything(agentgym):
     assert "Commands" in agentgym("--help").stdout
-    for command in ("envs", "algorithms", "info", "train", "eval", "probe"):
+    commands = "envs algorithms info train resume eval sweep tune probe compare export reproduce report"
+    for command in commands.split():
         result = agentgym(command, "--help")
         assert result.exit_code == 0
         assert "Usage" in result.stdout
@@ -167,17 +171,60 @@ def test_from_the_command_line_to_a_run_directory_and_back(tmp_path):
     assert "equal to the recorded evaluation at 64 steps, to the bit" in out
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_with_its_exit_code_and_readable_records(tmp_path, signum, code):
+def test_a_signal_ends_with_its_exit_code_and_readable_records(tmp_path):
     done = start("train", *TINY, "train.total_steps=1e9", "eval.points=20000", "--out", "run", cwd=tmp_path)
     records = tmp_path / "run" / "metrics.jsonl"
     deadline = time.monotonic() + 150
     while time.monotonic() < deadline and not (records.exists() and records.stat().st_size):
         time.sleep(0.1)
     time.sleep(0.3)
-    done.send_signal(signum)
+    done.send_signal(signal.SIGINT)
     _, error = done.communicate(timeout=60)
-    assert done.returncode == code
-    assert f"stopped by {signum.name}" in error.splitlines()[-1]
+    assert done.returncode == 130
+    assert "SIGINT: the running call is finished and saved first; once more leaves at once" in error
+    assert "stopped by SIGINT" in error.splitlines()[-1]
     assert "Traceback" not in error
     assert all(json.loads(line)["step"] for line in records.read_text().splitlines())
+
+
+STOPS = """
+import os, pathlib, signal
+from agentgym_jax.io import progress
+
+class Stops(progress.Lines):
+    def advanced(self, steps, train_seconds):
+        super().advanced(steps, train_seconds)
+        if steps == 32 and not pathlib.Path("stopped").exists():
+            pathlib.Path("stopped").touch()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+progress.make_reporter = lambda quiet=False: Stops()
+"""
+
+
+def test_a_stopped_run_goes_on_in_a_new_process_and_is_the_run_without_a_stop(agentgym, tmp_path):
+    """Three calls, SIGTERM, the command that it prints, three more: to the bit the run of six calls in one process."""
+    (tmp_path / "stops.py").write_text(STOPS)
+    words = [*TINY, "train.total_steps=96", "train.calls=3", "log.tensorboard=true", "--seeds", "3,7"]
+    stopped = start("train", *words, "--out", "run", "--import", "stops.py", cwd=tmp_path)
+    _, error = stopped.communicate(timeout=200)
+    assert stopped.returncode == 143, error
+    said, _, command = error.splitlines()[-1].partition("; go on with: agentgym ")
+    assert "stopped by SIGTERM at 48 of 96 steps; a checkpoint at 48 steps" in said
+    assert command == "resume run --import stops.py"
+    resumed = start(*command.split(), cwd=tmp_path)
+    out, error = resumed.communicate(timeout=200)
+    assert resumed.returncode == 0, error
+    assert "goes on at 48 of 96 steps; equal to the bit" in error
+    assert "run directory: run" in out
+    straight = agentgym_jax.train(load_experiment(tmp_path / "run" / "config.yaml"), out=tmp_path / "straight", quiet=True)
+    assert_same_run(straight, agentgym_jax.load_run("run"), parts=("state",), apart=SECONDS)
+    done = agentgym("resume", "run")
+    assert (done.exit_code, done.stdout) == (0, "run is finished; nothing to resume\n")
+
+
+def test_only_what_can_go_on_is_resumed(agentgym, tmp_path):
+    assert "does not exist" in agentgym("resume", "none").stderr
+    result = agentgym("resume", tmp_path)
+    assert result.exit_code == 2
+    assert "not a run directory" in result.stderr

@@ -9,6 +9,7 @@ import pytest
 
 from agentgym_jax.io import runner
 from agentgym_jax.io.progress import Lines
+from tests.io.resuming import GRU, SIX_CALLS, Notes, Straight, quick_programs
 from tests.io.support import tiny
 
 
@@ -26,3 +27,12 @@ def finished(tmp_path_factory):
     said = io.StringIO()
     out = tmp_path_factory.mktemp("runs") / "memory"
     return runner.prepare(experiment, out=out, reporter=Lines(said)).train(), said.getvalue()
+
+
+@pytest.fixture(scope="session")
+def straight(tmp_path_factory):
+    """Six calls without a stop, each with its checkpoint: two seeds, memory, normalisation, TensorBoard files."""
+    experiment = tiny(*SIX_CALLS, GRU, "env=probe/memory", "algorithm.normalise_observations=true", "seeds=[3, 7]")
+    session = runner.prepare(experiment, out=tmp_path_factory.mktemp("straight") / "run", reporter=Notes())
+    with quick_programs():
+        return Straight(session.train(), session.population._programs)

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from agentgym_jax.io.assemble import assemble
 from agentgym_jax.io.config import load_experiment
 from agentgym_jax.io.env_numbers import with_numbers
 from agentgym_jax.io.files import shipped_configs
+from agentgym_jax.io.groups import groups
 from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.networks import policy_model
 from agentgym_jax.types import Clock
@@ -17,10 +19,14 @@ from envs_jax import make
 from envs_jax.spaces import Box
 from tests.io.support import tiny
 
+# Published runs that differ from one that is traced in the map or kitchen alone; those are traced with the other environments.
+SAME = re.compile(r"jaxmarl/(smax_(?!2s3z_)|overcooked_(?!cramped_room)).*_full")
 
-@pytest.mark.parametrize("name", shipped_configs())
+
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if not SAME.fullmatch(name)])
 def test_every_shipped_config_traces(name, relaxed_rank_promotion):
-    assembly = assemble(load_experiment(name))
+    # A search traces as it stands; of a sweep every group would, and its first is enough here.
+    assembly = assemble(groups(dataclasses.replace(load_experiment(name), search={}))[0].experiment)
     keys, hyper = assembly.member_inputs()
     key, hyper = keys[0], jax.tree.map(lambda x: x[0], hyper)
     state = jax.eval_shape(assembly.loop.init, key, hyper)

@@ -43,7 +43,7 @@ def test_training_pays_by_the_clock_and_evaluation_by_the_end(reset):
 
 
 def test_held_out_numbers_are_dealt_to_the_environments_in_turn():
-    assembly = assemble(tiny("env.id=probe/constant", "eval.params=[{scale: 2}, {scale: 5}]", "eval.episodes=4", "env.params.scale=1"))
+    assembly = assemble(tiny("env.id=probe/constant", "eval.params=[{scale: 2}, {scale: 5}]", "env.params.scale=1"))
     state = compiled(assembly.loop.init)(jax.random.key(0), assembly.hyper)
     results = compiled(assembly.loop.evaluate)(state, assembly.hyper, jnp.int32(0))[1]["greedy"]
     np.testing.assert_allclose(results["return"], [2, 5, 2, 5])

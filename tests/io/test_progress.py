@@ -43,3 +43,13 @@ def test_quiet_says_nothing(capsys):
     assert type(make_reporter(quiet=True)) is Reporter
     assert capsys.readouterr() == ("", "")
     assert isinstance(make_reporter(), Lines)  # pytest's stderr is no terminal
+
+
+def test_the_time_left_of_a_resumed_run_counts_from_where_it_goes_on():
+    stream = io.StringIO()
+    reporter = Lines(stream)
+    reporter.begin(1, 1000)
+    reporter.trained_from(900)
+    reporter._begun -= 10
+    reporter.advanced(950, 100.0)
+    assert "0:10 left" in stream.getvalue().splitlines()[-1]

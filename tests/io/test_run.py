@@ -41,7 +41,7 @@ def test_summary_has_the_names_that_scripts_depend_on(finished):
     summary = json.loads((run.directory / "summary.json").read_text())
     assert set(summary) == {
         "env", "algorithm", "seeds", "total_steps", "evaluation", "compile_seconds", "train_seconds", "evaluation_seconds",
-        "steps_per_second", "compiles", "diverged", "absolute", "sweep",
+        "steps_per_second", "compiles", "diverged", "absolute", "sweep", "protocol", "learning",
     }  # fmt: skip
     assert summary["env"] == "probe/memory"
     assert summary["algorithm"] == "ppo"
@@ -50,7 +50,7 @@ def test_summary_has_the_names_that_scripts_depend_on(finished):
     for policy in ("greedy", "sampled"):
         block = summary["evaluation"][policy]
         assert {"return", "agent_return", "length", "success"} <= set(block)
-        assert set(block["return"]) == {"mean", "std", "iqm", "per_seed"}
+        assert set(block["return"]) == {"mean", "std", "iqm", "per_seed", "interval", "missing"}
         assert len(block["return"]["per_seed"]) == 4
     assert min(summary[f"{part}_seconds"] for part in ("compile", "train", "evaluation")) > 0
     assert summary["steps_per_second"] == pytest.approx(4 * 80 / summary["train_seconds"])
@@ -182,7 +182,7 @@ def test_evaluation_and_logging_change_nothing_in_training(tmp_path):
     runs = [
         agentgym_jax.train(tiny(), quiet=True),
         agentgym_jax.train(tiny("eval.points=1", "train.calls=4"), quiet=True),
-        agentgym_jax.train(tiny(), out=tmp_path / "run", quiet=True),
+        agentgym_jax.train(tiny("log.checkpoint=1"), out=tmp_path / "run", quiet=True),
     ]
     learners = [jax.tree.leaves(run.state.learner) for run in runs]
     for other in learners[1:]:
@@ -206,14 +206,14 @@ class StopsAt(Reporter):
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_leaves_readable_records_and_says_what_is_there(tmp_path, signum, code):
-    reporter = StopsAt(48, signum)
+    reporter = StopsAt(16, signum)
     session = runner.prepare(tiny(), out=tmp_path / "run", reporter=reporter)
     with pytest.raises(Interrupted) as caught:
         session.train()
     assert caught.value.exit_code == code
-    assert f"stopped by {signal.Signals(signum).name} at 48 of 64 steps; a checkpoint at 32 steps" in reporter.notes[-1]
+    assert f"stopped by {signal.Signals(signum).name} at 32 of 64 steps; a checkpoint at 32 steps" in reporter.notes[-1]
     assert "metrics.jsonl" in reporter.notes[-1]
-    assert [record["step"] for record in read_records(tmp_path / "run" / "metrics.jsonl")] == [16, 16, 32, 32, 48, 48]
+    assert [record["step"] for record in read_records(tmp_path / "run" / "metrics.jsonl")] == [16, 16, 32, 32]
     loaded = load_run(tmp_path / "run")
     assert loaded.total_steps == 32
     assert differences(evaluate_again(loaded), loaded.last_evaluation) == []
@@ -221,10 +221,13 @@ def test_a_stopped_run_leaves_readable_records_and_says_what_is_there(tmp_path, 
 
 
 def test_a_checkpoint_only_at_the_end_on_request(tmp_path):
-    reporter = StopsAt(48, signal.SIGINT)
-    with pytest.raises(Interrupted):
-        runner.prepare(tiny("log.checkpoint=end"), out=tmp_path / "run", reporter=reporter).train()
-    assert "no checkpoint" in reporter.notes[-1]
+    class Fails(Reporter):
+        def advanced(self, steps, train_seconds):
+            if steps == 48:
+                raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        runner.prepare(tiny("log.checkpoint=end"), out=tmp_path / "run", reporter=Fails()).train()
     with pytest.raises(ValueError, match="no complete checkpoint"):
         load_run(tmp_path / "run")
 

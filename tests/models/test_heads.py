@@ -45,12 +45,12 @@ def test_values_with_gain_one():
     np.testing.assert_allclose(gain(variables["params"]["output"]["kernel"]), 1.0, rtol=1e-4)
 
 
-def test_action_values_with_gain_one():
+def test_action_values_start_near_zero():
     values, variables = jax.jit(ActionValueHead(5).init_with_output)(jax.random.key(0), FEATURES)
     assert values.shape == (4, 3, 2, 5) and values.dtype == jnp.float32 and set(variables["params"]) == {"output"}
-    np.testing.assert_allclose(gain(variables["params"]["output"]["kernel"]), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(gain(variables["params"]["output"]["kernel"]), 0.01, rtol=1e-4)
     plain = FEATURES @ np.asarray(variables["params"]["output"]["kernel"])
-    np.testing.assert_allclose(values, plain, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(values, plain, rtol=1e-4, atol=1e-6)
 
 
 def moved(variables):

@@ -1,0 +1,182 @@
+"""How fast multi-agent environments step with random actions, at N = 1, 128 and 1,024.
+
+They run beside jaxmarl's own loop where it has the same environment.
+
+    .venv/bin/python experiments/benchmark/environments.py [rounds] [part of an id]
+
+Both sides play in one process, in turn, in one compiled scan each, and start ended episodes anew: ours as training does it,
+jaxmarl by its `step`. Rewards, ends and observations are kept of both, so that nothing can be optimised away. Ours draws
+actions among the legal ones, jaxmarl's loop of its whole action space, as its own examples do. Best of all rounds. Needs the
+extra `jaxmarl`; writes experiments/results/benchmark/environments.json and the table of docs/environments.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import peers
+from resets import kept_random, steps_per_second
+
+import envs_jax
+from agentgym_jax.io.assemble import with_agent_axis
+from agentgym_jax.rollout.unroll import make_acting, start, unroll
+from agentgym_jax.tasks.base import fixed
+from agentgym_jax.types import Clock, Sizes
+
+NUM_ENVS = (1, 128, 1024)
+STEPS = {1: 2048, 128: 64, 1024: 16}  # of one call
+PAGE = peers.ROOT / "docs" / "environments.md"
+SAME = {
+    "multi/spread": "MPE_simple_spread_v3",
+    "multi/speaker_listener": "MPE_simple_speaker_listener_v4",
+    "multi/reference": "MPE_simple_reference_v3",
+    "multi/tag": "MPE_simple_tag_v3",
+    "multi/switch": "switch_riddle",
+}
+INTRODUCTION = """# Speed of the multi-agent environments
+
+Environment steps per second on {device}, random actions, one compiled loop that starts ended episodes anew; best of {rounds}
+rounds, in turn with jaxmarl {jaxmarl}'s own loop where it has the same environment.
+`python experiments/benchmark/environments.py` writes this page.
+
+"""
+
+
+def ours(id: str, num_envs: int) -> Callable[[], int]:
+    """() -> environment steps played by this project's rollout, going on where the call before stopped."""
+    env = with_agent_axis(envs_jax.make(id))
+    sizes, mode = Sizes(num_envs, STEPS[num_envs]), envs_jax.registry.reset_mode(id)
+    acting = make_acting(env, fixed(env.default_params), kept_random(env.spec), sizes, mode)
+    clock = Clock(jnp.int32(0), jnp.int32(1))
+
+    def rollout(actor: Any, key: jax.Array) -> tuple[Any, Any]:
+        actor, trajectory, _ = unroll(acting, {}, {}, actor, (), key, clock, False)
+        return actor, trajectory
+
+    return _repeated(rollout, jax.jit(lambda key: start(acting, (), key))(jax.random.key(0)), num_envs)
+
+
+def theirs(peer: tuple[str, dict[str, Any]], num_envs: int) -> Callable[[], int]:
+    """The same for jaxmarl: its `step` under vmap and scan."""
+    importlib.import_module("envs_jax.adapters.jaxmarl.library")  # imports it without its noise
+    import jaxmarl
+
+    name, arguments = peer
+    env = jaxmarl.make(name, **arguments)
+
+    def act(key: jax.Array) -> dict[str, jax.Array]:
+        keys = jax.random.split(key, env.num_agents)
+        return {agent: env.action_space(agent).sample(keys[i]) for i, agent in enumerate(env.agents)}
+
+    def step(state: Any, key: jax.Array) -> tuple[Any, Any]:
+        key_act, key_step = jax.random.split(key)
+        actions = jax.vmap(act)(jax.random.split(key_act, num_envs))
+        seen, state, reward, done, _ = jax.vmap(env.step)(jax.random.split(key_step, num_envs), state, actions)
+        return state, (seen, reward, done)
+
+    def rollout(state: Any, key: jax.Array) -> tuple[Any, Any]:
+        return jax.lax.scan(step, state, jax.random.split(key, STEPS[num_envs]))
+
+    first = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), num_envs))[1]
+    return _repeated(rollout, first, num_envs)
+
+
+def _repeated(rollout: Callable[..., Any], first: Any, num_envs: int) -> Callable[[], int]:
+    program, state, keys = jax.jit(rollout), [first], iter(jax.random.split(jax.random.key(1), 100_000))
+
+    def play() -> int:
+        state[0], kept = program(state[0], next(keys))
+        jax.block_until_ready(kept)
+        return num_envs * STEPS[num_envs]
+
+    play()  # compiles
+    return play
+
+
+def peer_of(id: str) -> tuple[str, dict[str, Any]] | None:
+    """jaxmarl's name and arguments of the same environment."""
+    suite, name = id.split("/")
+    if id in SAME:
+        return SAME[id], {}
+    if suite != "jaxmarl":
+        return None
+    if name.startswith("smax_"):
+        from jaxmarl.environments.smax import map_name_to_scenario
+
+        return "HeuristicEnemySMAX", {"scenario": map_name_to_scenario(name.removeprefix("smax_"))}
+    if name.startswith("overcooked_v2_"):
+        return "overcooked_v2", {"layout": name.removeprefix("overcooked_v2_")}
+    if name.startswith("overcooked_"):
+        from jaxmarl.environments.overcooked import overcooked_layouts
+
+        return "overcooked", {"layout": overcooked_layouts[name.removeprefix("overcooked_")]}
+    return name, {}
+
+
+def listed(part: str) -> list[str]:
+    """Every multi-agent environment; of Overcooked, whose layouts differ in their walls alone, one layout a version."""
+    layouts = {"jaxmarl/overcooked_cramped_room", "jaxmarl/overcooked_v2_cramped_room"}
+    found = []
+    for id in envs_jax.ids():
+        if id.split("/")[0] not in ("multi", "jumanji", "jaxmarl") or part not in id:
+            continue
+        if "overcooked" in id and id not in layouts:
+            continue
+        if envs_jax.make(id).spec.num_agents is not None:
+            found.append(id)
+    return found
+
+
+def measure(id: str, num_envs: int, rounds: int) -> dict[str, Any]:
+    """Both sides of one environment, in turn."""
+    sides, peer = {"agentgym_jax": ours(id, num_envs)}, peer_of(id)
+    if peer is not None:
+        sides["jaxmarl"] = theirs(peer, num_envs)
+    runs: dict[str, list[float]] = {side: [] for side in sides}
+    for _ in range(rounds):
+        for side, play in sides.items():
+            runs[side].append(steps_per_second(play))
+    best = {side: max(speeds) for side, speeds in runs.items()}
+    ratio = best["agentgym_jax"] / best["jaxmarl"] if peer else None
+    return {"environment": id, "num_envs": num_envs, "steps_per_second": best, "ratio": ratio, "all": runs}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """One row an environment: the speed at each N, and over jaxmarl's."""
+    heads = [f"N = {num_envs:,}" for num_envs in NUM_ENVS]
+    lines = [f"| environment | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+    for id in dict.fromkeys(row["environment"] for row in rows):
+        cells = []
+        for row in (row for row in rows if row["environment"] == id):
+            over = "" if row["ratio"] is None else f" ({row['ratio']:.2f} × jaxmarl)"
+            cells.append(f"{row['steps_per_second']['agentgym_jax']:,.0f}{over}")
+        lines.append(f"| {id} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(rounds: int, part: str) -> None:
+    """Measures all; writes the record and the page unless only a part was asked for."""
+    rows, begun = [], time.perf_counter()
+    for id in listed(part):
+        rows += [measure(id, num_envs, rounds) for num_envs in NUM_ENVS]
+        jax.clear_caches()
+        print(table(rows[-len(NUM_ENVS) :]).splitlines()[-1], file=sys.stderr, flush=True)
+    if part:
+        return
+    about = peers.about()
+    record = {"command": "python experiments/benchmark/environments.py", "rounds": rounds, **about, "rows": rows}
+    peers.write("environments", record | {"seconds": time.perf_counter() - begun})
+    told = {"device": peers.in_words(about), "rounds": rounds, "jaxmarl": importlib.metadata.version("jaxmarl")}
+    Path(PAGE).write_text(INTRODUCTION.format(**told) + table(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, sys.argv[2] if len(sys.argv) > 2 else "")
