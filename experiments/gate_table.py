@@ -83,6 +83,30 @@ def _foraging(config: str) -> Gate:
     return Gate(f"jumanji/{config}", 4, 2e6, bar, lambda found: found.returns.mean() >= 0.9, minutes=40)
 
 
+def _spread(config: str, bar: float) -> Gate:
+    """JaxMARL's scale: the sum over agents, of 26 steps instead of 25."""
+    words = f"mean greedy return of 4 seeds, summed over agents, × 26/25 ≥ {bar:g} within 2e6 steps"
+    return Gate(
+        f"multi/{config}", 4, 2e6, words, lambda found: found.returns.mean() * 26 / 25 >= bar, beats_random=True, minutes=60
+    )
+
+
+def _better_than(config: str, other: str, steps: str, beats_random: bool = False) -> Gate:
+    words = f"mean greedy return of 8 seeds above that of {other}: lower 95 % bootstrap bound of the difference > 0, {steps} steps"
+    words += "; and above the upper 95 % bound of the mean of 320 random episodes" if beats_random else ""
+
+    def passes(found: Found) -> bool:
+        above = difference_bounds(found)[0] > 0
+        return above and (not beats_random or found.returns.mean() > upper_bound(found.random))
+
+    return Gate(config, 8, float(steps), words, passes, against=other, beats_random=beats_random, minutes=30)
+
+
+def _wins(config: str, bar: float) -> Gate:
+    words = f"mean greedy win rate of 2 seeds ≥ {bar:g} within 1e6 steps"
+    return Gate(f"jaxmarl/{config}", 2, 1e6, words, lambda found: found.returns.mean() >= bar, metric="won", minutes=60)
+
+
 def _above_random(config: str, steps: str, policy: str = "greedy", minutes: int = 15) -> Gate:
     return Gate(
         config,
@@ -136,6 +160,24 @@ GATES = {
     "level_based_foraging_mappo_gru": _foraging("level_based_foraging_mappo_gru"),
     "level_based_foraging_vdn": _foraging("level_based_foraging_vdn"),
     "level_based_foraging_qmix": _foraging("level_based_foraging_qmix"),
+    "switch_ippo_gru": _better_than("multi/switch_ippo_gru", "multi/switch_ippo", "5e5"),
+    "speaker_listener_ippo": _better_than(
+        "multi/speaker_listener_ippo", "multi/speaker_listener_ippo_shared", "1e6", beats_random=True
+    ),
+    "spread_ippo": _spread("spread_ippo", -68),
+    "spread_vdn": _spread("spread_vdn", -45),
+    "spread_qmix": _spread("spread_qmix", -45),
+    "smax_3m_ippo": _wins("smax_3m_ippo", 0.6),
+    "smax_3m_mappo": _wins("smax_3m_mappo", 0.6),
+    "overcooked_cramped_room_ippo": Gate(
+        "jaxmarl/overcooked_cramped_room_ippo",
+        2,
+        2e6,
+        "mean greedy return of 2 seeds, a delivery counted once, ≥ 230 within 2e6 steps",
+        lambda found: found.returns.mean() >= 230,
+        metric="agent_return",
+        minutes=40,
+    ),
     "connector_ippo": _above_random("jumanji/connector_ippo", "5e5"),
     # A short snake may turn back, and after 5e5 steps the mode still goes to and fro for ever; so it does in a maze.
     "snake_ppo": _above_random("jumanji/snake_ppo", "5e5", policy="sampled"),
