@@ -92,7 +92,7 @@ def _spread(config: str, bar: float) -> Gate:
 
 
 def _better_than(config: str, other: str, steps: str, beats_random: bool = False) -> Gate:
-    words = f"mean greedy return of 8 seeds above that of {other}: lower 95 % bootstrap bound of the difference > 0, {steps} steps"
+    words = f"mean greedy return of 8 seeds above {other}'s: lower 95 % bootstrap bound of the difference > 0, {steps} steps"
     words += "; and above the upper 95 % bound of the mean of 320 random episodes" if beats_random else ""
 
     def passes(found: Found) -> bool:

@@ -59,7 +59,7 @@ class Matrix(Env):
     """`multi/matrix`. `game`: climbing, penalty or prisoners_dilemma; `rounds`: of an episode, None for 1, 1 and 10.
 
     With n actions each agent observes [its own last action one-hot, n; the other's, n; its own index one-hot, 2], zeros for
-    actions before the first round. The world is both last actions one-hot and the part of the rounds that is over, 2 n + 1.
+    actions before the first round. The world is both last actions one-hot and the part of the rounds that is left, 2 n + 1.
     Reward: team in climbing and penalty, individual in the dilemma. Metric: `success`, the share of rounds whose joint action
     pays both together the most.
     """
@@ -107,7 +107,9 @@ class Matrix(Env):
         )
 
     def world(self, state: State, params: Params) -> jax.Array:
-        return jnp.concatenate([self._shown(state).reshape(-1), (state.round / jnp.float32(self.rounds))[None]])
+        # What is left, not what is over: a world of zeros at the start would leave a mixer's hypernetworks without a gradient.
+        left = 1.0 - state.round / jnp.float32(self.rounds)
+        return jnp.concatenate([self._shown(state).reshape(-1), left[None]])
 
     def _shown(self, state: State) -> jax.Array:
         """Both agents' last actions one-hot [2, n], zeros before the first round."""

@@ -53,9 +53,9 @@ class Tag(particles.ParticleWorld):
 
     Rewards are individual. At each step, with touches of a predator and a prey counted after it: every predator is paid
     `tag_reward` · (all touches); a prey pays `tag_reward` · (its own touches), and for leaving the middle, along each axis at
-    distance x, `edge_slope` · (x − `edge`) from `edge` to `wall` and min(exp(`wall_growth` · (x − `wall`)), `wall_most`) after it.
-    The world is the positions of agents and obstacles and the velocities. Metrics: `tags`, the sum over steps of touches;
-    `success`, the predators': there was one; `outside`, the part of prey and steps beyond the wall.
+    distance x, `edge_slope` · (x − `edge`) from `edge` to `wall`, and min(exp(`wall_growth` · (x − `wall`)), `wall_most`) from
+    there. The world is the positions of agents and obstacles and the velocities. Metrics: `tags`, the sum over steps of
+    touches; `success`, the predators': there was one; `outside`, the part of prey and steps beyond the wall.
 
     Scripts: predators `chase` and `rest`, prey `flee` and `rest`.
     """

@@ -118,7 +118,7 @@ def at(env, key=0, **fields):
 
 
 def test_spread_by_hand():
-    """Two agents on two landmarks, and one pushes off to the right: its velocity is 0.5, then ¾ of that; it moves a step later."""
+    """Two agents on two landmarks; one pushes off, so its speed is 0.5, then ¾ of that, and it moves a step later."""
     env = make("spread", num_agents=2, num_landmarks=2, time_limit=3)
     start = at(env, position=[[0, 0], [0, 1]], landmarks=[[0, 0], [0, 1]])
     steps, states = play(env, start, np.array([[2, 0], [0, 0], [0, 0]], np.int32))

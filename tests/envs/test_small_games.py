@@ -67,8 +67,8 @@ def test_the_dilemma_pays_each_agent_for_ten_rounds():
     np.testing.assert_array_equal(steps.metrics["success"][1:], [1, 0, 0, 0] + [1] * 6)
     np.testing.assert_array_equal(steps.observation[2], [[1, 0, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]])
     world = jax.vmap(lambda state: env.world(state, env.default_params))(states)
-    np.testing.assert_allclose(world[2], [1, 0, 0, 1, 0.2])
-    assert not world[0].any()
+    np.testing.assert_allclose(world[2], [1, 0, 0, 1, 0.8])
+    np.testing.assert_array_equal(world[0], [0, 0, 0, 0, 1])
 
 
 def test_other_payoffs_and_rounds_move_what_is_best():

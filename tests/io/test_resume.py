@@ -111,7 +111,7 @@ def test_compiled_anew_it_is_equal_to_the_bit_too(straight, tmp_path):
 
 @pytest.mark.parametrize(
     ("override", "message"),
-    [("log.checkpoint=0", "log.checkpoint: .* 0"), ("log.checkpoint=ends", "did you mean 'end'"), ("log.keep=0", "log.keep: .* 0")],
+    [("log.checkpoint=0", "checkpoint: .* 0"), ("log.checkpoint=ends", "did you mean 'end'"), ("log.keep=0", "keep: .* 0")],
 )
 def test_how_often_and_how_many_are_checked(override, message):
     with pytest.raises(ValueError, match=message):
