@@ -116,7 +116,7 @@ class LogConfig:
     loggers: tuple[str, ...] = ("json",)  # of json (always there), tensorboard, wandb, console; the next two keys add theirs
     tensorboard: bool = False  # event files for TensorBoard, a folder a member
     wandb: str | None = None  # the Weights & Biases project to log to; needs the extra `wandb`
-    checkpoint: Any = "point"  # point: at each evaluation; end: after the last alone; n ≥ 1: after every n calls, and at the end
+    checkpoint: Any = "point"  # point: at each evaluation; end: after the last; n ≥ 1: after every n calls, and at the end
     keep: int = 2  # ≥ 1 newest checkpoints stay, and the one with the best mean greedy return beside them
 
     def __post_init__(self):
