@@ -161,8 +161,8 @@ GATES = {
     "level_based_foraging_vdn": _foraging("level_based_foraging_vdn"),
     "level_based_foraging_qmix": _foraging("level_based_foraging_qmix"),
     "switch_ippo_gru": _better_than("multi/switch_ippo_gru", "multi/switch_ippo", "5e5"),
-    "speaker_listener_ippo": _better_than(
-        "multi/speaker_listener_ippo", "multi/speaker_listener_ippo_shared", "1e6", beats_random=True
+    "speaker_listener_mappo": _better_than(
+        "multi/speaker_listener_mappo", "multi/speaker_listener_mappo_shared", "1e6", beats_random=True
     ),
     "spread_ippo": _spread("spread_ippo", -68),
     "spread_vdn": _spread("spread_vdn", -45),

@@ -2,9 +2,9 @@
 
     python experiments/guards/kill_and_resume.py --kills 10 --out DIR
 
-Each process is killed by SIGKILL at a moment drawn uniformly from the time that a run needs, compilation and writes included; a
-run that is finished before there were enough kills is compared, and another begun. Prints a JSON object: the newest checkpoint at
-each kill, and for each run which files are equal to the bit.
+Each process is killed by SIGKILL at a moment drawn uniformly from the time that a run needs, compilation and writes included. A run
+that is finished before there were enough kills is compared, and another begun. Prints a JSON object: the newest checkpoint at each
+kill, and for each run which files are equal to the bit.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def main() -> None:
         killed += kill_often(run, options.kills - len(killed), seconds, draw)
         if not (run / "summary.json").exists():
             finish(agentgym("resume", str(run), "--quiet"))
-        same = {name: (run / name).read_text() == (straight / name).read_text() for name in ("metrics.jsonl", "evaluations.jsonl")}
+        records = ("metrics.jsonl", "evaluations.jsonl")
+        same = {name: (run / name).read_text() == (straight / name).read_text() for name in records}
         equal.append(same | {"summary.json": without_seconds(run) == without_seconds(straight)})
     print(json.dumps({"seconds_of_a_run": round(seconds, 1), "kills": killed, "equal_to_the_bit": equal}, indent=2))
     if not all(all(files.values()) for files in equal):
