@@ -1,5 +1,6 @@
-"""Gates: every one trains a shipped configuration and holds its result against a bar (`gate_table.py`). Two are guards:
-`population_hang` looks for hangs, and `every_environment` runs two iterations of PPO on every environment.
+"""Gates: every one trains a shipped configuration and holds its result against a bar (`gate_table.py`). Three are guards:
+`population_hang` looks for hangs, `every_environment` runs two iterations of PPO on every environment, and `tag_matches` lets
+predators that learned meet scripted and frozen prey.
 
     python experiments/gates.py            all of them
     python experiments/gates.py NAME ...   these
@@ -22,7 +23,7 @@ import numpy as np
 from gate_table import GATES, Found, Gate, difference_bounds, iqm, rise, upper_bound
 
 ROOT = Path(__file__).resolve().parent.parent
-HANG, EVERY = "population_hang", "every_environment"
+HANG, EVERY, MATCHES = "population_hang", "every_environment", "tag_matches"
 RESULTS = ROOT / "experiments" / "results" / "gates"
 
 
@@ -169,9 +170,30 @@ def run_every_environment() -> bool:
     return _write(EVERY, record)
 
 
+def run_tag_matches() -> bool:
+    """Learned predators against scripted prey and the prey of another seed."""
+    begun, script = time.perf_counter(), ROOT / "experiments" / "guards" / "tag_matches.py"
+    done = subprocess.run([sys.executable, str(script)], cwd=ROOT, timeout=2400, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"rows": []}
+    record = {
+        "gate": MATCHES,
+        "bar": "against scripted prey and the frozen prey of another seed learned predators catch more than random ones"
+        " (95 % intervals apart), and catch at all in most episodes",
+        "passed": len(found["rows"]) >= 3 and all(row["beaten"] for row in found["rows"]),
+        "command": f"make gates ONLY={MATCHES}",
+        **found,
+        "seconds": {"all": time.perf_counter() - begun},
+        "provenance": _provenance(),
+    }
+    return _write(MATCHES, record)
+
+
+GUARDS = {HANG: run_hang_guard, EVERY: run_every_environment, MATCHES: run_tag_matches}
+
+
 def main(names: list[str]) -> int:
     """Runs the gates one after another; 0 when all passed."""
-    known = [*GATES, HANG, EVERY]
+    known = [*GATES, *GUARDS]
     if unknown := [name for name in names if name not in known]:
         print(f"gates: no gate is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
@@ -181,10 +203,8 @@ def main(names: list[str]) -> int:
 
 
 def _passes(name: str) -> bool:
-    if name == HANG:
-        return run_hang_guard()
-    if name == EVERY:
-        return run_every_environment()
+    if name in GUARDS:
+        return GUARDS[name]()
     minutes, command = GATES[name].minutes, [sys.executable, __file__, "--here", name]
     try:
         return subprocess.run(command, cwd=ROOT, timeout=60 * minutes, check=False).returncode == 0
