@@ -51,7 +51,8 @@ def hypernet_mixer(num_agents: int, space: Space, embed: int, hidden: int) -> Mi
 class Hypernet(nn.Module):
     """Q = |w₂(s)|ᵀ elu(|W₁(s)|ᵀ q + b₁(s)) + b₂(s): values [..., A] and world [..., W] -> [...].
 
-    All outputs of the hypernetworks start near 0, as in JaxMARL, and so does Q.
+    The outputs of the hypernetworks start near 0, as in JaxMARL, plus biases with which Q starts as elu(Σ q), VDN's mixing.
+    Without them a world of zeros gave weights of |0|, through which nothing is ever learnt.
     """
 
     embed: int
@@ -60,15 +61,15 @@ class Hypernet(nn.Module):
     @nn.compact
     def __call__(self, values: jax.Array, world: jax.Array) -> jax.Array:
         agents = values.shape[-1]
-        first = jnp.abs(self._weights("first", agents * self.embed, world)).reshape(*world.shape[:-1], agents, self.embed)
+        first = jnp.abs(self._weights("first", agents * self.embed, world, 1.0)).reshape(*world.shape[:-1], agents, self.embed)
         bias = dense(self.embed, NEAR_ZERO, name="first_bias")(world)
         mixed = nn.elu(jnp.einsum("...a,...ae->...e", values, first) + bias)
-        second = jnp.abs(self._weights("second", self.embed, world))
+        second = jnp.abs(self._weights("second", self.embed, world, 1.0 / self.embed))
         state_value = dense(self.embed, math.sqrt(2.0), name="state_hidden")(world)
         state_value = dense(1, NEAR_ZERO, name="state_value")(nn.relu(state_value))[..., 0]
         return jnp.sum(mixed * second, axis=-1) + state_value
 
-    def _weights(self, name: str, size: int, world: jax.Array) -> jax.Array:
+    def _weights(self, name: str, size: int, world: jax.Array, start: float) -> jax.Array:
         if self.hidden:
             world = nn.relu(dense(self.hidden, math.sqrt(2.0), name=f"{name}_hidden")(world))
-        return dense(size, NEAR_ZERO, name=f"{name}_weights")(world)
+        return dense(size, NEAR_ZERO, name=f"{name}_weights", bias=start)(world)

@@ -16,9 +16,10 @@ AGENT_AXES = 3  # T, B, A lead every input of a model
 NEAR_ZERO = 0.01  # the gain of a kernel whose outputs are to start near 0
 
 
-def dense(features: int, scale: float, name: str | None = None, dtype: Any = jnp.float32) -> nn.Dense:
-    """A dense layer with an orthogonal kernel of this gain and zero bias; `dtype` is that of the product, not of them."""
-    return nn.Dense(features, kernel_init=nn.initializers.orthogonal(scale), name=name, dtype=dtype)
+def dense(features: int, scale: float, name: str | None = None, dtype: Any = jnp.float32, bias: float = 0.0) -> nn.Dense:
+    """A dense layer with an orthogonal kernel of this gain and a constant bias; `dtype` is that of the product, not of them."""
+    kernel, constant = nn.initializers.orthogonal(scale), nn.initializers.constant(bias)
+    return nn.Dense(features, kernel_init=kernel, bias_init=constant, name=name, dtype=dtype)
 
 
 def numbers(x: jax.Array, space: Space) -> jax.Array:

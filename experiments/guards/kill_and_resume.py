@@ -2,9 +2,9 @@
 
     python experiments/guards/kill_and_resume.py --kills 10 --out DIR
 
-Each process is killed by SIGKILL at a moment drawn uniformly from the time that a run needs, compilation and writes included. A run
-that is finished before there were enough kills is compared, and another begun. Prints a JSON object: the newest checkpoint at each
-kill, and for each run which files are equal to the bit.
+Each process is killed by SIGKILL at a moment drawn uniformly from the time that a run needs, compilation and writes included.
+A run that is finished before there were enough kills is compared, and another begun. Prints a JSON object: the newest
+checkpoint at each kill, and for each run which files are equal to the bit.
 """
 
 from __future__ import annotations

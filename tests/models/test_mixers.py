@@ -86,6 +86,17 @@ def test_no_agents_value_ever_lowers_the_teams(hidden):
     assert np.all(raised >= mixed) and np.mean(raised > mixed) > 0.9
 
 
+@pytest.mark.parametrize("hidden", [0, 6])
+def test_a_fresh_mixer_adds_up_even_in_a_world_of_zeros(hidden):
+    """Q starts as elu(Σ q), so that every agent's value has a gradient from the first step on."""
+    fresh = compiled(mixer_of(hidden).init)(jax.random.key(0))
+    values, world = inputs(2, 50)
+    mixed, slope = applied(hidden)(fresh, values, np.zeros_like(world))
+    total = np.asarray(values).sum(-1)
+    np.testing.assert_allclose(mixed, np.where(total > 0, total, np.expm1(total)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(slope, np.broadcast_to(np.exp(np.minimum(total, 0))[:, None], slope.shape), rtol=1e-5)
+
+
 def test_each_agents_best_action_is_best_for_the_team():
     """The individual-global-max principle, by trying all joint actions of three agents with four actions each."""
     draw = np.random.default_rng(3)
