@@ -94,7 +94,7 @@ def test_a_fresh_mixer_adds_up_even_in_a_world_of_zeros(hidden):
     mixed, slope = applied(hidden)(fresh, values, np.zeros_like(world))
     total = np.asarray(values).sum(-1)
     np.testing.assert_allclose(mixed, np.where(total > 0, total, np.expm1(total)), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(slope, np.broadcast_to(np.exp(np.minimum(total, 0))[:, None], slope.shape), rtol=1e-5)
+    np.testing.assert_allclose(slope, np.broadcast_to(np.exp(np.minimum(total, 0))[:, None], slope.shape), rtol=1e-5, atol=1e-6)
 
 
 def test_each_agents_best_action_is_best_for_the_team():
