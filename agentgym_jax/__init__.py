@@ -20,16 +20,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "agentgym_jax._runtime": ("use_compilation_cache", "use_cores"),
     "agentgym_jax.algorithms.registry": ("algorithm_names", "get_algorithm", "register_algorithm"),
-    "agentgym_jax.io.assemble": ("assemble", "make_train"),
-    "agentgym_jax.io.config": ("load_experiment",),
-    "agentgym_jax.io.experiment": ("EnvConfig", "EvalConfig", "Experiment", "LogConfig", "TrainConfig"),
+    "agentgym_jax.io.running.assemble": ("assemble", "make_train"),
+    "agentgym_jax.io.config.load": ("load_experiment",),
+    "agentgym_jax.io.config.experiment": ("EnvConfig", "EvalConfig", "Experiment", "LogConfig", "TrainConfig"),
     "agentgym_jax.io.html.write": ("write_report",),
-    "agentgym_jax.io.resume": ("resume",),
-    "agentgym_jax.io.matches": ("Matches", "match"),
-    "agentgym_jax.io.run": ("Run", "load_run"),
-    "agentgym_jax.io.runner": ("train",),
-    "agentgym_jax.io.sweeping": ("sweep",),
-    "agentgym_jax.io.tuning": ("tune",),
+    "agentgym_jax.io.saving.resume": ("resume",),
+    "agentgym_jax.io.matching.matches": ("Matches", "match"),
+    "agentgym_jax.io.running.run": ("Run", "load_run"),
+    "agentgym_jax.io.running.runner": ("train",),
+    "agentgym_jax.io.sweeps.drive": ("sweep",),
+    "agentgym_jax.io.search.drive": ("tune",),
     "agentgym_jax.models.config": ("NetworkConfig",),
     "agentgym_jax.ops.schedules": ("Schedule",),
 }
@@ -39,16 +39,16 @@ __all__ = ["__version__", *sorted(_HOME), "register_environment"]
 if TYPE_CHECKING:
     from agentgym_jax._runtime import use_compilation_cache, use_cores
     from agentgym_jax.algorithms.registry import algorithm_names, get_algorithm, register_algorithm
-    from agentgym_jax.io.assemble import assemble, make_train
-    from agentgym_jax.io.config import load_experiment
-    from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
+    from agentgym_jax.io.config.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
+    from agentgym_jax.io.config.load import load_experiment
     from agentgym_jax.io.html.write import write_report
-    from agentgym_jax.io.matches import Matches, match
-    from agentgym_jax.io.resume import resume
-    from agentgym_jax.io.run import Run, load_run
-    from agentgym_jax.io.runner import train
-    from agentgym_jax.io.sweeping import sweep
-    from agentgym_jax.io.tuning import tune
+    from agentgym_jax.io.matching.matches import Matches, match
+    from agentgym_jax.io.running.assemble import assemble, make_train
+    from agentgym_jax.io.running.run import Run, load_run
+    from agentgym_jax.io.running.runner import train
+    from agentgym_jax.io.saving.resume import resume
+    from agentgym_jax.io.search.drive import tune
+    from agentgym_jax.io.sweeps.drive import sweep
     from agentgym_jax.models.config import NetworkConfig
     from agentgym_jax.ops.schedules import Schedule
     from envs_jax.registry import register as register_environment

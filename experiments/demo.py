@@ -6,7 +6,7 @@
 from pathlib import Path
 
 import agentgym_jax
-from agentgym_jax.io import report
+from agentgym_jax.io.running import report
 
 agentgym_jax.use_cores()
 agentgym_jax.use_compilation_cache()  # a second demo starts at once

@@ -82,7 +82,7 @@ def _trained(gate: Gate, config: str) -> Any:
 
 def _provenance() -> dict[str, Any]:
     """Versions, devices and revision; without what tells of one person's machine."""
-    from agentgym_jax.io.provenance import provenance
+    from agentgym_jax.io.running.provenance import provenance
 
     known = provenance(())
     machine = {name: known["machine"][name] for name in ("backend", "devices", "cores", "xla_flags")}
@@ -93,7 +93,7 @@ def _random_values(assembly: Any, metric: str) -> np.ndarray:
     """A metric of 320 episodes of uniformly random legal actions."""
     import jax
 
-    from agentgym_jax.io.assemble import with_agent_axis
+    from agentgym_jax.io.running.assemble import with_agent_axis
     from agentgym_jax.tasks.base import fixed
     from agentgym_jax.training.baseline import play_randomly
 

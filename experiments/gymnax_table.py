@@ -76,7 +76,7 @@ def train(name: str) -> dict[str, Any]:
     import jax
     import numpy as np
 
-    from agentgym_jax.io.assemble import with_agent_axis
+    from agentgym_jax.io.running.assemble import with_agent_axis
     from agentgym_jax.tasks.base import fixed
     from agentgym_jax.training.baseline import play_randomly
 

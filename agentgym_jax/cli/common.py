@@ -17,7 +17,7 @@ from agentgym_jax import _runtime
 from agentgym_jax.checks import ConfigError
 
 if TYPE_CHECKING:
-    from agentgym_jax.io.session import Session
+    from agentgym_jax.io.running.session import Session
 
 Imports = Annotated[
     list[Path] | None,
@@ -67,9 +67,9 @@ def prepare_jax(devices: int = 1) -> None:
 
 def run_to_its_end(session: Session, imports: list[Path] | None) -> None:
     """Trains, shows the results, and ends the process with the exit code of a signal, or 1 where a checkpoint failed."""
-    from agentgym_jax.io import report
-    from agentgym_jax.io.interrupt import Interrupted
-    from agentgym_jax.io.saving import SaveError
+    from agentgym_jax.io.running import report
+    from agentgym_jax.io.running.interrupt import Interrupted
+    from agentgym_jax.io.saving.background import SaveError
 
     session.resume_command += "".join(f" --import {shlex.quote(str(file))}" for file in imports or [])
     try:

@@ -21,9 +21,9 @@ def compare(
     Exit code 1 when these differ, so that there is no verdict.
     """
     with clear_errors():
-        from agentgym_jax.io.compare import compare, show
+        from agentgym_jax.io.comparing.compare import compare, show
+        from agentgym_jax.io.comparing.stored import read_named
         from agentgym_jax.io.loggers import finite
-        from agentgym_jax.io.stored import read_named
 
         comparison = compare(read_named(runs), metric, policy)
     if as_json:

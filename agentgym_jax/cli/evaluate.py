@@ -14,15 +14,15 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="A run directory; nothing in it is changed.")], imports: Imports = None
 ) -> None:
     """Restore a run's newest checkpoint, play its evaluation again and compare with what was recorded."""
-    from agentgym_jax.io.run_directory import existing
+    from agentgym_jax.io.running.run_directory import existing
 
     with clear_errors():
         prepare_jax(existing(run).cpu_devices())
         import_files(imports)
 
-        from agentgym_jax.io import report
-        from agentgym_jax.io.reevaluate import differences, evaluate_again
-        from agentgym_jax.io.run import load_run
+        from agentgym_jax.io.running import report
+        from agentgym_jax.io.running.reevaluate import differences, evaluate_again
+        from agentgym_jax.io.running.run import load_run
 
         loaded = load_run(run)
     results = evaluate_again(loaded)

@@ -18,8 +18,8 @@ def export(
     """Write the evaluations of runs, of several tasks and algorithms, into one file for another tool."""
     with clear_errors():
         from agentgym_jax.checks import check_choice
-        from agentgym_jax.io.marl_eval import document, write
-        from agentgym_jax.io.stored import read_named
+        from agentgym_jax.io.comparing.marl_eval import document, write
+        from agentgym_jax.io.comparing.stored import read_named
 
         check_choice("--format", format, ("marl-eval",))
         merged = document(read_named(runs))

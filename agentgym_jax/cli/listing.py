@@ -28,7 +28,7 @@ def algorithms(
     with clear_errors():
         import_files(imports)
         from agentgym_jax.algorithms.registry import algorithm_names
-        from agentgym_jax.io.algorithm_section import default_settings, from_number
+        from agentgym_jax.io.config.algorithm_section import default_settings, from_number
 
         if name is None:
             print("\n".join(algorithm_names()))

@@ -29,9 +29,9 @@ def match(
         prepare_jax()
         import_files(imports)
 
-        from agentgym_jax.io import report
-        from agentgym_jax.io.matches import match as play
-        from agentgym_jax.io.run_directory import default_path
+        from agentgym_jax.io.matching.matches import match as play
+        from agentgym_jax.io.running import report
+        from agentgym_jax.io.running.run_directory import default_path
 
         out = out or default_path("match", env.rpartition("/")[2].removesuffix(".yaml"))
         matches = play(env, runs or [], episodes, seed, strength, not sampled, scripts, out, overwrite)

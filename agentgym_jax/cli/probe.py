@@ -20,7 +20,7 @@ def probe(
         prepare_jax()
         names = _names(algorithm)
 
-        from agentgym_jax.io.probing import probe_algorithm
+        from agentgym_jax.io.running.probing import probe_algorithm
     wrong = False
     for name in names:
         for verdict in probe_algorithm(name, steps):

@@ -17,14 +17,14 @@ def reproduce(
     imports: Imports = None,
 ) -> None:
     """Train a run again from its own directory and say: bit-equal, statistically equal or different (exit code 1)."""
-    from agentgym_jax.io.run_directory import existing
+    from agentgym_jax.io.running.run_directory import existing
 
     with clear_errors():
         prepare_jax(existing(run).cpu_devices())
         import_files(imports)
 
-        from agentgym_jax.io.progress import make_reporter
-        from agentgym_jax.io.reproduce import reproduce
+        from agentgym_jax.io.comparing.reproduce import reproduce
+        from agentgym_jax.io.running.progress import make_reporter
 
         result = reproduce(run, out, make_reporter(quiet))
     print(f"{run}: {result.verdict}")

@@ -22,7 +22,7 @@ def resume(
     imports: Imports = None,
 ) -> None:
     """Go on with a run that was stopped or killed, from its newest checkpoint."""
-    from agentgym_jax.io.run_directory import existing
+    from agentgym_jax.io.running.run_directory import existing
 
     with clear_errors():
         directory = existing(run)
@@ -32,8 +32,8 @@ def resume(
         prepare_jax(directory.cpu_devices())
         import_files(imports)
 
-        from agentgym_jax.io import progress
-        from agentgym_jax.io.resume import prepare
+        from agentgym_jax.io.running import progress
+        from agentgym_jax.io.saving.resume import prepare
 
         reporter = progress.make_reporter(quiet)
         session = prepare(run, overrides or [], from_step, out, reporter=reporter)

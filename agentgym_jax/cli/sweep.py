@@ -27,8 +27,8 @@ def sweep(
     imports: Imports = None,
 ) -> None:
     """Train every combination of an experiment's section `sweep`; members that share everything static are one compile."""
-    from agentgym_jax.io.files import load_plain
-    from agentgym_jax.io.seeds import parse_seeds, wanted_devices
+    from agentgym_jax.io.config.files import load_plain
+    from agentgym_jax.io.config.seeds import parse_seeds, wanted_devices
 
     with clear_errors():
         plain = load_plain(config, overrides or [])
@@ -37,11 +37,12 @@ def sweep(
         prepare_jax(devices=wanted_devices(plain, _runtime.cores()))
         import_files(imports)
 
-        from agentgym_jax.io import report, sweeping
-        from agentgym_jax.io.config import from_plain
-        from agentgym_jax.io.interrupt import Interrupted
-        from agentgym_jax.io.run_directory import default_path
-        from agentgym_jax.io.saving import SaveError
+        from agentgym_jax.io.config.load import from_plain
+        from agentgym_jax.io.running import report
+        from agentgym_jax.io.running.interrupt import Interrupted
+        from agentgym_jax.io.running.run_directory import default_path
+        from agentgym_jax.io.saving.background import SaveError
+        from agentgym_jax.io.sweeps import drive as sweeping
 
         experiment = sweeping.read(from_plain(plain))
         if dry_run:

@@ -23,8 +23,8 @@ def train(
     imports: Imports = None,
 ) -> None:
     """Train all seeds of an experiment in one compiled program and measure them."""
-    from agentgym_jax.io.files import load_plain
-    from agentgym_jax.io.seeds import parse_seeds, wanted_devices
+    from agentgym_jax.io.config.files import load_plain
+    from agentgym_jax.io.config.seeds import parse_seeds, wanted_devices
 
     with clear_errors():
         plain = load_plain(config, overrides or [])
@@ -33,10 +33,10 @@ def train(
         prepare_jax(devices=wanted_devices(plain, _runtime.cores()))
         import_files(imports)
 
-        from agentgym_jax.io import progress, report
-        from agentgym_jax.io.config import from_plain
-        from agentgym_jax.io.run_directory import default_path
-        from agentgym_jax.io.runner import prepare
+        from agentgym_jax.io.config.load import from_plain
+        from agentgym_jax.io.running import progress, report
+        from agentgym_jax.io.running.run_directory import default_path
+        from agentgym_jax.io.running.runner import prepare
 
         experiment = from_plain(plain)
         suite = report.env_name(experiment.env.id).partition("/")[0]

@@ -33,8 +33,8 @@ def tune(
     imports: Imports = None,
 ) -> None:
     """Search an experiment's section `search`; every batch of trials is one compiled population."""
-    from agentgym_jax.io.files import load_plain
-    from agentgym_jax.io.seeds import count_members, parse_seeds, wanted_devices
+    from agentgym_jax.io.config.files import load_plain
+    from agentgym_jax.io.config.seeds import count_members, parse_seeds, wanted_devices
 
     with clear_errors():
         plain = load_plain(config, overrides or [])
@@ -43,9 +43,10 @@ def tune(
         prepare_jax(devices=wanted_devices({**plain, "seeds": members, "sweep": {}}, _runtime.cores()))
         import_files(imports)
 
-        from agentgym_jax.io import report, tuning
-        from agentgym_jax.io.config import from_plain
-        from agentgym_jax.io.run_directory import default_path
+        from agentgym_jax.io.config.load import from_plain
+        from agentgym_jax.io.running import report
+        from agentgym_jax.io.running.run_directory import default_path
+        from agentgym_jax.io.search import drive as tuning
 
         experiment = from_plain(plain)
         if resume and out is None:

@@ -14,11 +14,11 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from agentgym_jax.checks import ConfigError, check_size
-from agentgym_jax.io import check
-from agentgym_jax.io.assemble import DEFAULT_CAP, make_env
-from agentgym_jax.io.config import load_experiment
-from agentgym_jax.io.env_numbers import env_numbers
-from agentgym_jax.io.players import policy_of
+from agentgym_jax.io.config import check
+from agentgym_jax.io.config.env_numbers import env_numbers
+from agentgym_jax.io.config.load import load_experiment
+from agentgym_jax.io.matching.players import policy_of
+from agentgym_jax.io.running.assemble import DEFAULT_CAP, make_env
 from agentgym_jax.rollout.episodes import advance_stats, no_stats, summarise
 from envs_jax import multi, registry
 from envs_jax.core import Env, TimeStep

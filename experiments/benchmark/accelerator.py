@@ -22,7 +22,7 @@ import numpy as np
 import peers
 
 if TYPE_CHECKING:
-    from agentgym_jax.io.run import Run
+    from agentgym_jax.io.running.run import Run
 
 SECONDS = {False: 360.0, True: 300.0}  # of everything, by `small`
 NO_EVALUATION = ["eval.points=1", "eval.episodes=1", "eval.cap=1"]

@@ -26,7 +26,7 @@ import peers
 from resets import kept_random, steps_per_second
 
 import envs_jax
-from agentgym_jax.io.assemble import with_agent_axis
+from agentgym_jax.io.running.assemble import with_agent_axis
 from agentgym_jax.rollout.unroll import make_acting, start, unroll
 from agentgym_jax.tasks.base import fixed
 from agentgym_jax.types import Clock, Sizes

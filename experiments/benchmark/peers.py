@@ -87,7 +87,7 @@ def about() -> dict[str, Any]:
     """Device in words, cores, versions and revision of this process, without what tells of one person's machine."""
     import jax
 
-    from agentgym_jax.io import provenance
+    from agentgym_jax.io.running import provenance
 
     known = provenance.machine()
     device = _processor() if known["backend"] == "cpu" else known["device_kind"]

@@ -22,7 +22,7 @@ import peers
 
 import envs_jax
 from agentgym_jax.algorithms.base import Algorithm
-from agentgym_jax.io.assemble import with_agent_axis
+from agentgym_jax.io.running.assemble import with_agent_axis
 from agentgym_jax.rollout.resets import MODES
 from agentgym_jax.rollout.unroll import make_acting, start, unroll
 from agentgym_jax.tasks.base import fixed

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import peers
 
 if TYPE_CHECKING:
-    from agentgym_jax.io.assemble import Assembly
+    from agentgym_jax.io.running.assemble import Assembly
 
 SIZES, LARGER = (1, 4, 16, 64, 256, 1024, 4096), (16_384, 65_536)  # the larger ones where there is an accelerator
 ROUNDS = 3
@@ -153,7 +153,7 @@ def measured(function: Callable[..., Any], state: Any, hyper: Any, steps: int, s
     import jax
     import numpy as np
 
-    from agentgym_jax.io.devices import free_bytes
+    from agentgym_jax.io.running.devices import free_bytes
     from agentgym_jax.training.footprint import in_words
 
     begun = time.perf_counter()

@@ -16,8 +16,8 @@ def run(id: str) -> dict[str, object]:
     import jax
     import numpy as np
 
-    from agentgym_jax.io.assemble import assemble
-    from agentgym_jax.io.config import load_experiment
+    from agentgym_jax.io.config.load import load_experiment
+    from agentgym_jax.io.running.assemble import assemble
     from agentgym_jax.types import Clock
 
     train = {"total_steps": 32, "num_envs": 2, "rollout_length": 8}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import agentgym_jax
 from agentgym_jax import _runtime
 from agentgym_jax.cli import app
-from agentgym_jax.io.config import load_experiment
+from agentgym_jax.io.config.load import load_experiment
 from tests.io.resuming import SECONDS, assert_same_run
 
 TINY = [
@@ -139,7 +139,7 @@ def test_only_runs_are_evaluated_and_only_algorithms_probed(agentgym, tmp_path):
 
 def test_probe_judges_what_a_file_registers(agentgym, tmp_path, monkeypatch):
     from agentgym_jax.algorithms import registry
-    from agentgym_jax.io import probing
+    from agentgym_jax.io.running import probing
 
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     monkeypatch.setattr(probing, "CHECKS", tuple(check for check in probing.CHECKS if check.probe == "constant"))
@@ -189,7 +189,7 @@ def test_a_signal_ends_with_its_exit_code_and_readable_records(tmp_path):
 
 STOPS = """
 import os, pathlib, signal
-from agentgym_jax.io import progress
+from agentgym_jax.io.running import progress
 
 class Stops(progress.Lines):
     def advanced(self, steps, train_seconds):

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from agentgym_jax.cli import app
-from agentgym_jax.io import reproduce as reproducing
-from agentgym_jax.io.reproduce import Reproduction
+from agentgym_jax.io.comparing import reproduce as reproducing
+from agentgym_jax.io.comparing.reproduce import Reproduction
 from tests.io.run_files import write_run
 
 

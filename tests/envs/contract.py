@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agentgym_jax.io.assemble import assemble
-from agentgym_jax.io.experiment import EvalConfig, Experiment, TrainConfig
+from agentgym_jax.io.config.experiment import EvalConfig, Experiment, TrainConfig
+from agentgym_jax.io.running.assemble import assemble
 from agentgym_jax.types import Clock
 from envs_jax.core import Env, TimeStep
 from envs_jax.spaces import mask_size

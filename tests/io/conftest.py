@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from agentgym_jax.io import runner
-from agentgym_jax.io.progress import Lines
+from agentgym_jax.io.running import runner
+from agentgym_jax.io.running.progress import Lines
 from tests.io.resuming import GRU, SIX_CALLS, Notes, Straight, quick_programs
 from tests.io.support import tiny
 

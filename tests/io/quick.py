@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import pytest
 
-from agentgym_jax.io import programs
+from agentgym_jax.io.running import programs
 from tests.envs.contract import QUICK
 
 _compile = jax.stages.Lowered.compile

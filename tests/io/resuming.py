@@ -13,10 +13,10 @@ import jax
 import numpy as np
 import pytest
 
-from agentgym_jax.io import provenance
 from agentgym_jax.io.loggers.tensorboard import read_events
-from agentgym_jax.io.progress import Reporter
-from agentgym_jax.io.run import Run
+from agentgym_jax.io.running import provenance
+from agentgym_jax.io.running.progress import Reporter
+from agentgym_jax.io.running.run import Run
 from agentgym_jax.training.parallel import Population
 from tests.training.support import QUICK, assert_same_bits
 

@@ -7,9 +7,9 @@ import json
 
 import numpy as np
 
-from agentgym_jax.io.config import to_yaml
+from agentgym_jax.io.config.load import to_yaml
 from agentgym_jax.io.loggers import JsonLines, finite
-from agentgym_jax.io.statistics import episodes_over_members
+from agentgym_jax.io.running.statistics import episodes_over_members
 from tests.io.support import tiny
 
 PROVENANCE = {

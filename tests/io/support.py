@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentgym_jax.io.config import load_experiment
+from agentgym_jax.io.config.load import load_experiment
 
 PLAIN: dict[str, Any] = {
     "env": "probe/policy_observation",

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from agentgym_jax.algorithms.ppo import PPOConfig, networks
-from agentgym_jax.io.assemble import assemble
-from agentgym_jax.io.config import load_experiment
-from agentgym_jax.io.env_numbers import with_numbers
-from agentgym_jax.io.files import shipped_configs
-from agentgym_jax.io.groups import groups
+from agentgym_jax.io.config.env_numbers import with_numbers
+from agentgym_jax.io.config.files import shipped_configs
+from agentgym_jax.io.config.load import load_experiment
+from agentgym_jax.io.running.assemble import assemble
+from agentgym_jax.io.sweeps.groups import groups
 from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.networks import policy_model
 from agentgym_jax.types import Clock

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from agentgym_jax.io import checkpoint
-from agentgym_jax.io.checkpoint import OPTIONAL, newest, read, stored_steps
-from agentgym_jax.io.saving import Checkpoints, SaveError
+from agentgym_jax.io.saving import checkpoint
+from agentgym_jax.io.saving.background import Checkpoints, SaveError
+from agentgym_jax.io.saving.checkpoint import OPTIONAL, newest, read, stored_steps
 from agentgym_jax.types import Best, TrainState
 from tests.training.support import same_bits
 
@@ -203,8 +203,8 @@ def test_a_folder_that_became_read_only_fails_loudly_for_an_ordinary_user(open_f
 import os, sys
 from pathlib import Path
 import jax.numpy as jnp
-from agentgym_jax.io.checkpoint import OPTIONAL
-from agentgym_jax.io.saving import Checkpoints
+from agentgym_jax.io.saving.checkpoint import OPTIONAL
+from agentgym_jax.io.saving.background import Checkpoints
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 checkpoints = Checkpoints(Path(sys.argv[1]))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from agentgym_jax.io import compare as module
-from agentgym_jax.io.compare import compare, show
-from agentgym_jax.io.stored import read_named
+from agentgym_jax.io.comparing import compare as module
+from agentgym_jax.io.comparing.compare import compare, show
+from agentgym_jax.io.comparing.stored import read_named
 from tests.io.run_files import write_run
 
 LOW, HIGH = np.linspace(0, 3, 10), np.linspace(2, 5, 10)

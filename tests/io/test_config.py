@@ -4,8 +4,8 @@ import json
 import jax
 import pytest
 
-from agentgym_jax.io.config import load_experiment, to_plain, to_yaml
-from agentgym_jax.io.files import load_plain, shipped_configs
+from agentgym_jax.io.config.files import load_plain, shipped_configs
+from agentgym_jax.io.config.load import load_experiment, to_plain, to_yaml
 from agentgym_jax.ops.schedules import Schedule
 from envs_jax import make
 from tests.io.support import PLAIN, tiny

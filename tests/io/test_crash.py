@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import agentgym_jax
-from agentgym_jax.io import carry_over, durable, runner, saving
-from agentgym_jax.io.checkpoint import newest, stored_steps
 from agentgym_jax.io.loggers import json_lines
-from agentgym_jax.io.run import load_run
-from agentgym_jax.io.run_directory import existing
-from agentgym_jax.io.saving import SaveError
+from agentgym_jax.io.running import runner
+from agentgym_jax.io.running.run import load_run
+from agentgym_jax.io.running.run_directory import existing
+from agentgym_jax.io.saving import background as saving
+from agentgym_jax.io.saving import carry_over, durable
+from agentgym_jax.io.saving.background import SaveError
+from agentgym_jax.io.saving.checkpoint import newest, stored_steps
 from tests.io.resuming import Notes, compile_once, quick_programs
 from tests.training.support import assert_same_bits
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import agentgym_jax
-from agentgym_jax.io import devices
-from agentgym_jax.io.assemble import assemble
-from agentgym_jax.io.reevaluate import differences, evaluate_again
+from agentgym_jax.io.running import devices
+from agentgym_jax.io.running.assemble import assemble
+from agentgym_jax.io.running.reevaluate import differences, evaluate_again
 from agentgym_jax.training.blocks import Blocks
 from agentgym_jax.training.footprint import Footprint
 from agentgym_jax.training.parallel import Population

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from agentgym_jax.io.assemble import assemble
+from agentgym_jax.io.running.assemble import assemble
 from agentgym_jax.types import Clock
 from tests.io.support import tiny
 from tests.support import compiled

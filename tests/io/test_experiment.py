@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from agentgym_jax.algorithms.ppo import PPOConfig, PPOHyper
-from agentgym_jax.io.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
-from agentgym_jax.io.frozen import FrozenMap, freeze, thaw
-from agentgym_jax.io.seeds import as_seeds, count_members, parse_seeds
+from agentgym_jax.io.config.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
+from agentgym_jax.io.config.frozen import FrozenMap, freeze, thaw
+from agentgym_jax.io.config.seeds import as_seeds, count_members, parse_seeds
 from agentgym_jax.ops.schedules import Schedule
 from envs_jax import make
 

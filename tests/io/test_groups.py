@@ -5,14 +5,14 @@ import pytest
 from omegaconf import OmegaConf
 
 from agentgym_jax.algorithms.registry import algorithm_names
-from agentgym_jax.io.algorithm_section import default_settings
-from agentgym_jax.io.assemble import assemble
-from agentgym_jax.io.config import from_plain, load_experiment, to_plain
-from agentgym_jax.io.experiment import Experiment
-from agentgym_jax.io.groups import groups, in_words
-from agentgym_jax.io.settings import with_settings
-from agentgym_jax.io.sweep import at_point
-from agentgym_jax.io.trials import Space
+from agentgym_jax.io.config.algorithm_section import default_settings
+from agentgym_jax.io.config.experiment import Experiment
+from agentgym_jax.io.config.load import from_plain, load_experiment, to_plain
+from agentgym_jax.io.config.settings import with_settings
+from agentgym_jax.io.running.assemble import assemble
+from agentgym_jax.io.search.trials import Space
+from agentgym_jax.io.sweeps.groups import groups, in_words
+from agentgym_jax.io.sweeps.varied import at_point
 from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.ops.schedules import Schedule
 from envs_jax import make

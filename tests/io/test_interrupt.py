@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from agentgym_jax.io.interrupt import Interrupted, Signals
+from agentgym_jax.io.running.interrupt import Interrupted, Signals
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -53,7 +53,7 @@ def test_a_deferred_body_looks_for_itself_and_a_second_signal_does_not_wait():
 def test_a_second_signal_ends_a_process_inside_a_call_that_does_not_return(signum, code):
     """Python's own handlers wait for such a call, as for a program on a device."""
     body = (
-        "import hashlib; from agentgym_jax.io.interrupt import Signals\n"
+        "import hashlib; from agentgym_jax.io.running.interrupt import Signals\n"
         "with Signals(ends_process=True, say=lambda text: print(text, flush=True)) as signals, signals.deferred():\n"
         "    print('inside', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)\n"
     )

@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agentgym_jax.io.learning import learning, protocol
-from agentgym_jax.io.run import Seconds
+from agentgym_jax.io.running.learning import learning, protocol
+from agentgym_jax.io.running.run import Seconds
 from tests.io.test_report import made_up
 
 

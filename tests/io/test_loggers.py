@@ -21,7 +21,7 @@ from agentgym_jax.io.loggers import (
     read_records,
 )
 from agentgym_jax.io.loggers.tensorboard import read_events
-from agentgym_jax.io.run_directory import create
+from agentgym_jax.io.running.run_directory import create
 from tests.io.support import tiny
 
 NAN = math.nan

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym_jax.io.marl_eval import check, document, write
-from agentgym_jax.io.stored import read_named
+from agentgym_jax.io.comparing.marl_eval import check, document, write
+from agentgym_jax.io.comparing.stored import read_named
 from tests.io.run_files import write_run
 
 GOLDEN = Path(__file__).parent / "golden" / "marl_eval.json"

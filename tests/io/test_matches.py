@@ -11,12 +11,12 @@ from PIL import Image
 from rich.console import Console
 
 import agentgym_jax
-from agentgym_jax.io import match_report
-from agentgym_jax.io.assemble import assemble, make_env
-from agentgym_jax.io.config import load_experiment, to_yaml
-from agentgym_jax.io.experiment import EnvConfig, EvalConfig
-from agentgym_jax.io.matches import Matches, match
-from agentgym_jax.io.policy import Policy
+from agentgym_jax.io.config.experiment import EnvConfig, EvalConfig
+from agentgym_jax.io.config.load import load_experiment, to_yaml
+from agentgym_jax.io.matching import match_report
+from agentgym_jax.io.matching.matches import Matches, match
+from agentgym_jax.io.running.assemble import assemble, make_env
+from agentgym_jax.io.running.policy import Policy
 from envs_jax import registry
 from envs_jax.wrappers import Opponent
 from tests.duel import Duel

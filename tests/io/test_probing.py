@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from agentgym_jax.io.probing import CHECKS, GAMMA, judge
+from agentgym_jax.io.running.probing import CHECKS, GAMMA, judge
 from envs_jax.probes import PROBES
 
 

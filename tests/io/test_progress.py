@@ -3,7 +3,7 @@ import time
 
 from rich.console import Console
 
-from agentgym_jax.io.progress import Lines, Live, Reporter, make_reporter
+from agentgym_jax.io.running.progress import Lines, Live, Reporter, make_reporter
 
 
 def told(reporter):

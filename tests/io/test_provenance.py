@@ -1,6 +1,6 @@
 import jax
 
-from agentgym_jax.io.provenance import git_commit, machine, provenance, versions
+from agentgym_jax.io.running.provenance import git_commit, machine, provenance, versions
 
 
 def test_versions_and_machine_are_what_a_bug_report_needs():

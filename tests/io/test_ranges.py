@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from agentgym_jax.io import ranges
-from agentgym_jax.io.seeds import count_members
+from agentgym_jax.io.config.seeds import count_members
+from agentgym_jax.io.sweeps import ranges
 
 
 def test_ranges_have_both_ends_and_are_even():

@@ -5,10 +5,10 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from agentgym_jax.io import report
-from agentgym_jax.io.assemble import assemble
-from agentgym_jax.io.experiment import EvalConfig
-from agentgym_jax.io.run import Run
+from agentgym_jax.io.config.experiment import EvalConfig
+from agentgym_jax.io.running import report
+from agentgym_jax.io.running.assemble import assemble
+from agentgym_jax.io.running.run import Run
 from tests.io.support import tiny
 
 

@@ -4,10 +4,10 @@ import shutil
 import numpy as np
 import pytest
 
-from agentgym_jax.io.config import load_experiment
-from agentgym_jax.io.progress import Reporter
-from agentgym_jax.io.reproduce import judge, reproduce
-from agentgym_jax.io.stored import read_stored
+from agentgym_jax.io.comparing.reproduce import judge, reproduce
+from agentgym_jax.io.comparing.stored import read_stored
+from agentgym_jax.io.config.load import load_experiment
+from agentgym_jax.io.running.progress import Reporter
 from tests.io.run_files import write_run
 
 STATE = {"weights": np.arange(3.0), "gone": np.array([np.nan])}

@@ -11,14 +11,15 @@ import pytest
 
 import agentgym_jax
 from agentgym_jax.algorithms.registry import algorithm_names
-from agentgym_jax.io import resume, runner
-from agentgym_jax.io.assemble import assemble
-from agentgym_jax.io.checkpoint import OPTIONAL, read, stored_steps
-from agentgym_jax.io.config import load_experiment
-from agentgym_jax.io.interrupt import Interrupted
-from agentgym_jax.io.lock import Lock
+from agentgym_jax.io.config.load import load_experiment
 from agentgym_jax.io.loggers import read_records
-from agentgym_jax.io.saving import Checkpoints
+from agentgym_jax.io.running import runner
+from agentgym_jax.io.running.assemble import assemble
+from agentgym_jax.io.running.interrupt import Interrupted
+from agentgym_jax.io.running.lock import Lock
+from agentgym_jax.io.saving import resume
+from agentgym_jax.io.saving.background import Checkpoints
+from agentgym_jax.io.saving.checkpoint import OPTIONAL, read, stored_steps
 from tests.io.resuming import GRU, SECONDS, SIX_CALLS, Notes, assert_same_run, compile_once, killed, quick_programs, scalars
 from tests.io.support import PLAIN, tiny
 from tests.training.support import assert_close, assert_same_bits, clock, quick, raw

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import agentgym_jax
-from agentgym_jax.io import runner
-from agentgym_jax.io.assemble import assemble, make_train, with_agent_axis
-from agentgym_jax.io.config import load_experiment
-from agentgym_jax.io.interrupt import Interrupted
+from agentgym_jax.io.config.load import load_experiment
 from agentgym_jax.io.loggers import read_records
-from agentgym_jax.io.policy import Policy
-from agentgym_jax.io.progress import Reporter
-from agentgym_jax.io.reevaluate import differences, evaluate_again
-from agentgym_jax.io.run import load_run
+from agentgym_jax.io.running import runner
+from agentgym_jax.io.running.assemble import assemble, make_train, with_agent_axis
+from agentgym_jax.io.running.interrupt import Interrupted
+from agentgym_jax.io.running.policy import Policy
+from agentgym_jax.io.running.progress import Reporter
+from agentgym_jax.io.running.reevaluate import differences, evaluate_again
+from agentgym_jax.io.running.run import load_run
 from agentgym_jax.types import Clock
 from envs_jax import make
 from tests.io.support import tiny

@@ -1,6 +1,6 @@
 import pytest
 
-from agentgym_jax.io.run_directory import create, default_path, existing
+from agentgym_jax.io.running.run_directory import create, default_path, existing
 
 
 def test_a_new_folder_is_made_with_its_parents(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from agentgym_jax.io.statistics import episodes_over_members, intervals, iqm, iqm_band, nan_mean, over_members
+from agentgym_jax.io.running.statistics import episodes_over_members, intervals, iqm, iqm_band, nan_mean, over_members
 
 
 def test_iqm_is_the_mean_of_the_middle_half():

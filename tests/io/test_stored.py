@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from agentgym_jax.io.stored import read_named, read_stored
+from agentgym_jax.io.comparing.stored import read_named, read_stored
 from tests.io.run_files import write_run
 
 

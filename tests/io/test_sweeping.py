@@ -12,13 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from agentgym_jax.cli import app
-from agentgym_jax.io import sweep_plot, sweep_table, sweeping
-from agentgym_jax.io.config import load_experiment, to_yaml
-from agentgym_jax.io.devices import make_population
-from agentgym_jax.io.groups import groups
-from agentgym_jax.io.programs import parts, static_key
-from agentgym_jax.io.progress import Lines
-from agentgym_jax.io.runner import train
+from agentgym_jax.io.config.load import load_experiment, to_yaml
+from agentgym_jax.io.running.devices import make_population
+from agentgym_jax.io.running.programs import parts, static_key
+from agentgym_jax.io.running.progress import Lines
+from agentgym_jax.io.running.runner import train
+from agentgym_jax.io.sweeps import drive as sweeping
+from agentgym_jax.io.sweeps import plot as sweep_plot
+from agentgym_jax.io.sweeps import table as sweep_table
+from agentgym_jax.io.sweeps.groups import groups
 from envs_jax import make
 from tests.io.quick import quick  # noqa: F401  a fixture
 from tests.io.support import PLAIN, tiny

@@ -12,12 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from agentgym_jax.cli import app
-from agentgym_jax.io import trials, tuning
-from agentgym_jax.io.config import load_experiment, to_yaml
-from agentgym_jax.io.experiment import Experiment
-from agentgym_jax.io.history import History
-from agentgym_jax.io.runner import train
-from agentgym_jax.io.trials import Batch, Space, for_validation
+from agentgym_jax.io.config.experiment import Experiment
+from agentgym_jax.io.config.load import load_experiment, to_yaml
+from agentgym_jax.io.running.history import History
+from agentgym_jax.io.running.runner import train
+from agentgym_jax.io.search import drive as tuning
+from agentgym_jax.io.search import trials
+from agentgym_jax.io.search.trials import Batch, Space, for_validation
 from tests.io.quick import quick  # noqa: F401  a fixture
 from tests.io.support import PLAIN
 

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.io import runner
+from agentgym_jax.io.running import runner
 from agentgym_jax.io.watch import planes, watch, watchable
 from tests.io.resuming import Notes, quick_programs
 from tests.io.support import tiny

@@ -12,7 +12,7 @@ from agentgym_jax.io.html.measures import Replicates
 from agentgym_jax.io.html.results import Result
 from agentgym_jax.io.html.sources import algorithms_of, by_task
 from agentgym_jax.io.html.tables import Table
-from agentgym_jax.io.learning import SEEDS_FOR_CLAIMS
+from agentgym_jax.io.running.learning import SEEDS_FOR_CLAIMS
 
 _OVERALL = "All tasks"
 

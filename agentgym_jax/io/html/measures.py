@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentgym_jax.io.differences import differences, forbidding, in_words
+from agentgym_jax.io.comparing.differences import differences, forbidding, in_words
 from agentgym_jax.io.html.results import Result
 from agentgym_jax.statistics import aggregates, bootstrap, comparisons
 from agentgym_jax.statistics.normalise import min_max

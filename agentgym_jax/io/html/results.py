@@ -15,9 +15,9 @@ import numpy as np
 from omegaconf import OmegaConf
 
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.io.differences import Facts, facts
-from agentgym_jax.io.run_directory import damage_named
-from agentgym_jax.io.stored import StoredRun, read_stored
+from agentgym_jax.io.comparing.differences import Facts, facts
+from agentgym_jax.io.comparing.stored import StoredRun, read_stored
+from agentgym_jax.io.running.run_directory import damage_named
 from envs_jax.names import unknown
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from agentgym_jax.checks import ConfigError
-from agentgym_jax.io.groups import value_in_words
 from agentgym_jax.io.html.external import read_external
 from agentgym_jax.io.html.results import Result, read_run
+from agentgym_jax.io.sweeps.groups import value_in_words
 
 _GROUPS = "group-*"  # the run directories inside that of a sweep
 _IRRELEVANT = ("seeds", "sweep", "log")  # sections that do not tell two groups of one sweep apart

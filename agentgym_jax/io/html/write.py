@@ -14,7 +14,7 @@ from agentgym_jax.io.html.measures import USUAL, Replicates
 from agentgym_jax.io.html.page import render
 from agentgym_jax.io.html.png import png
 from agentgym_jax.io.html.sources import read_all
-from agentgym_jax.io.run_directory import create
+from agentgym_jax.io.running.run_directory import create
 
 TITLE = "Results"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentgym_jax.io.config import to_plain
-from agentgym_jax.io.experiment import Experiment
+from agentgym_jax.io.config.experiment import Experiment
+from agentgym_jax.io.config.load import to_plain
 from agentgym_jax.io.loggers.base import Logger
 from agentgym_jax.io.loggers.console import Console
 from agentgym_jax.io.loggers.json_lines import JsonLines
 from agentgym_jax.io.loggers.tensorboard import TensorBoard
 from agentgym_jax.io.loggers.weights_and_biases import WeightsAndBiases
-from agentgym_jax.io.run_directory import RunDirectory
+from agentgym_jax.io.running.run_directory import RunDirectory
 
 
 def make_loggers(

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_jax.io.config import load_experiment, to_yaml
+from agentgym_jax.io.config.load import load_experiment, to_yaml
 from agentgym_jax.io.loggers import JsonLines
-from agentgym_jax.io.run_directory import create
+from agentgym_jax.io.running.run_directory import create
 
 PROVENANCE = {
     "seeds": [0],

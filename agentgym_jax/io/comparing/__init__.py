@@ -1,0 +1,1 @@
+"""Finished runs against each other, and for other tools."""

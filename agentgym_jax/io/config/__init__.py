@@ -1,0 +1,1 @@
+"""Experiments: what a user writes, checked before anything is built, and its files."""

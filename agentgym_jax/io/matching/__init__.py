@@ -1,0 +1,1 @@
+"""Matches: policies of runs in the groups of an environment."""
