@@ -43,6 +43,7 @@ def child_ours(members: int, devices: int) -> None:
     sizes = [f"train.total_steps={STEPS - CAPACITY + ENVS}", f"train.num_envs={ENVS}", "train.rollout_length=1"]
     sizes += [f"algorithm.capacity={CAPACITY}", f"algorithm.batch_size={BATCH}", f"algorithm.learning_starts={CAPACITY}"]
     sizes += [f"algorithm.target_period={TARGET // ENVS}", "network.hidden=[64, 64]"]
+    sizes += ["algorithm.double=true", "algorithm.max_grad_norm=10", "algorithm.learning_rate=2.5e-4"]
     beside_rejax.ours(members, devices, "gymnax/cartpole_dqn", sizes)
 
 
