@@ -2,7 +2,7 @@
 
     .venv/bin/python experiments/benchmark/rejax_dqn.py [rounds]
 
-Both train 200 000 steps a seed with 10 environments, one gradient step of 128 transitions every 10 steps, a memory of 10 000,
+Both train 60 000 steps a seed with 10 environments, one gradient step of 128 transitions every 10 steps, a memory of 10 000,
 double learning, a copied target network every 500 steps, MLP 64-64 relu.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import beside_rejax
 
-STEPS, ENVS, CAPACITY, BATCH, TARGET = 200_000, 10, 10_000, 128, 500
+STEPS, ENVS, CAPACITY, BATCH, TARGET = 60_000, 10, 10_000, 128, 500
 
 
 def create() -> Any:
