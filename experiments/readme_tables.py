@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gate_table import GATES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,13 +26,15 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
 
 def gates() -> list[str]:
     """One row a gate, in the order of the table of gates."""
-    rows = ["| gate | seeds | steps of each | return (mean of seeds) | bar | seconds, two cores |", "|---|---|---|---|---|---|"]
+    rows = ["| gate | seeds | steps of each | result (mean of seeds) | bar | seconds, two cores |", "|---|---|---|---|---|---|"]
     for name in GATES:
         record = read("gates", name)
         if record is None:
             continue
         bar = record["bar"] + (f" ({record['random']['upper_95']:.3g})" if "random" in record else "")
-        result = f"{record['returns']['mean']:.4g}"
+        result = f"{record['returns']['mean']:.4g}" + (" of games won" if record.get("metric") == "won" else "")
+        if "against" in record:
+            result += f", the other {np.mean(record['against']['per_seed']):.4g}"
         if "median" in bar:
             result = f"median {record['returns']['median']:.4g}"
         elif "IQM" in bar:
