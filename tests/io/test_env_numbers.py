@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from agentgym_jax.io.running.assemble import assemble
+from agentgym_jax.io.running.runner import train
 from agentgym_jax.types import Clock
 from tests.io.support import tiny
 from tests.support import compiled
@@ -49,6 +50,13 @@ def test_held_out_numbers_are_dealt_to_the_environments_in_turn():
     np.testing.assert_allclose(results["return"], [2, 5, 2, 5])
     _, curves = compiled(assembly.loop.advance)(state, assembly.hyper, clock(0))
     np.testing.assert_allclose(curves["episode_return"], 1)
+
+
+def test_a_summary_tells_of_each_held_out_setting():
+    run = train(tiny("env.id=probe/constant", "eval.params=[{scale: 2}, {scale: 5}]"), quiet=True)
+    told = [(each["params"], each["evaluation"]["greedy"]["return"]["per_seed"]) for each in run.summary["held_out"]]
+    assert told == [({"scale": 2}, [2.0, 2.0]), ({"scale": 5}, [5.0, 5.0])]
+    assert run.summary["evaluation"]["greedy"]["return"]["mean"] == 3.5
 
 
 @pytest.mark.parametrize(

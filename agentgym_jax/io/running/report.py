@@ -23,7 +23,9 @@ _WINDOWS = 100  # points of a training curve in the plot
 
 
 def summarise(run: Run) -> dict[str, Any]:
-    """summary.json. With a sweep, `evaluation` is over all members (`per_seed` in their order) and `sweep` has each point."""
+    """summary.json. With a sweep, `evaluation` is over all members (`per_seed` in their order) and `sweep` has each point; with
+    `eval.params` it is over all held-out settings, and `held_out` has each.
+    """
     experiment, last = run.experiment, run.last_evaluation
     summary = {
         "env": env_name(experiment.env.id),
@@ -41,6 +43,8 @@ def summarise(run: Run) -> dict[str, Any]:
         "protocol": protocol(run),
         "learning": learning(run),
     }
+    if experiment.eval.params:
+        summary["held_out"] = [_held_out_summary(run, index) for index in range(len(experiment.eval.params))]
     if experiment.sweep:
         summary["sweep"] = [_point_summary(run, index) for index in range(len(experiment.points))]
     return summary
@@ -54,6 +58,16 @@ def _point_summary(run: Run, index: int) -> dict[str, Any]:
     }
     absolute = episodes_over_members({name: values[rows] for name, values in run.absolute.items()})
     return {**run.experiment.points[index], "evaluation": evaluation, "absolute": absolute}
+
+
+def _held_out_summary(run: Run, index: int) -> dict[str, Any]:
+    """The last evaluation in the environments that had the index-th of `eval.params`; they were dealt in turn."""
+    settings = run.experiment.eval.params
+    evaluation = {
+        policy: episodes_over_members({name: values[:, index :: len(settings)] for name, values in results.items()})
+        for policy, results in run.last_evaluation.items()
+    }
+    return {"params": dict(settings[index]), "evaluation": evaluation}
 
 
 def rows_of_point(run: Run, index: int) -> slice:
