@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +63,19 @@ def prepare_jax(devices: int = 1) -> None:
     _runtime.use_compilation_cache()
     if devices > 1:
         _runtime.use_cores(devices)
+
+
+def read_plain(config: str, overrides: list[str] | None, seeds: str | None, imports: list[Path] | None) -> dict[str, Any]:
+    """An experiment file with overrides and seeds as plain data; jax has its devices for them, the user's files have run."""
+    from agentgym_jax.io.config.files import load_plain
+    from agentgym_jax.io.config.seeds import parse_seeds, wanted_devices
+
+    plain = load_plain(config, overrides or [])
+    if seeds is not None:
+        plain["seeds"] = parse_seeds(seeds)
+    prepare_jax(devices=wanted_devices(plain, _runtime.cores()))
+    import_files(imports)
+    return plain
 
 
 def run_to_its_end(session: Session, imports: list[Path] | None) -> None:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agentgym_jax import _runtime
-from agentgym_jax.cli.common import Imports, clear_errors, import_files, prepare_jax
+from agentgym_jax.cli.common import Imports, clear_errors, read_plain
 
 
 def sweep(
@@ -27,15 +26,8 @@ def sweep(
     imports: Imports = None,
 ) -> None:
     """Train every combination of an experiment's section `sweep`; members that share everything static are one compile."""
-    from agentgym_jax.io.config.files import load_plain
-    from agentgym_jax.io.config.seeds import parse_seeds, wanted_devices
-
     with clear_errors():
-        plain = load_plain(config, overrides or [])
-        if seeds is not None:
-            plain["seeds"] = parse_seeds(seeds)
-        prepare_jax(devices=wanted_devices(plain, _runtime.cores()))
-        import_files(imports)
+        plain = read_plain(config, overrides, seeds, imports)
 
         from agentgym_jax.io.config.load import from_plain
         from agentgym_jax.io.running import report

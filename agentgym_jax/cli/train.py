@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentgym_jax import _runtime
-from agentgym_jax.cli.common import Imports, clear_errors, import_files, prepare_jax, run_to_its_end
+from agentgym_jax.cli.common import Imports, clear_errors, read_plain, run_to_its_end
 
 
 def train(
@@ -23,15 +22,8 @@ def train(
     imports: Imports = None,
 ) -> None:
     """Train all seeds of an experiment in one compiled program and measure them."""
-    from agentgym_jax.io.config.files import load_plain
-    from agentgym_jax.io.config.seeds import parse_seeds, wanted_devices
-
     with clear_errors():
-        plain = load_plain(config, overrides or [])
-        if seeds is not None:
-            plain["seeds"] = parse_seeds(seeds)
-        prepare_jax(devices=wanted_devices(plain, _runtime.cores()))
-        import_files(imports)
+        plain = read_plain(config, overrides, seeds, imports)
 
         from agentgym_jax.io.config.load import from_plain
         from agentgym_jax.io.running import progress, report

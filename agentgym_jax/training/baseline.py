@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +17,18 @@ from agentgym_jax.types import Sizes
 from envs_jax.core import Env, EnvSpec
 
 
+def acting_only(carry: Callable[..., Any], act: Callable[..., tuple[Any, Any, Any]]) -> Algorithm:
+    """An algorithm that acts and learns nothing."""
+    return Algorithm(
+        init=lambda key, hyper: (),
+        carry=carry,
+        act=act,
+        learn=lambda learner, hyper, batch, key, clock: (learner, {}, ()),
+        memory=latest(),
+        record=frozenset(),
+    )
+
+
 def random_algorithm(spec: EnvSpec) -> Algorithm:
     """Uniformly random legal actions; learns nothing."""
 
@@ -23,14 +36,7 @@ def random_algorithm(spec: EnvSpec) -> Algorithm:
         keys = jax.random.split(key, timestep.last.shape[0])
         return carry, jax.vmap(spec.sample_actions)(keys, timestep), ()
 
-    return Algorithm(
-        init=lambda key, hyper: (),
-        carry=lambda batch_shape: (),
-        act=act,
-        learn=lambda learner, hyper, batch, key, clock: (learner, {}, ()),
-        memory=latest(),
-        record=frozenset(),
-    )
+    return acting_only(lambda batch_shape: (), act)
 
 
 def play_randomly(env: Env, tasks: Tasks, key: jax.Array, episodes: int, cap: int) -> dict[str, Any]:

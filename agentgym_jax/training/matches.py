@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from agentgym_jax.algorithms.base import Algorithm
-from agentgym_jax.memory.latest import latest
 from agentgym_jax.ops.trees import strong
 from agentgym_jax.rollout.unroll import make_acting
 from agentgym_jax.tasks.base import fixed
+from agentgym_jax.training.baseline import acting_only
 from agentgym_jax.training.evaluate import play
 from agentgym_jax.types import Clock, Sizes
 from envs_jax.core import Env, EnvSpec, TimeStep
@@ -25,18 +25,6 @@ from envs_jax.groups import Part, part_of
 from envs_jax.scripts import Script
 from envs_jax.spaces import Box
 from envs_jax.wrappers import ScaleActions
-
-
-def acting_only(carry: Callable[..., Any], act: Callable[..., tuple[Any, Any, Any]]) -> Algorithm:
-    """An algorithm that acts and learns nothing."""
-    return Algorithm(
-        init=lambda key, hyper: (),
-        carry=carry,
-        act=act,
-        learn=lambda learner, hyper, batch, key, clock: (learner, {}, ()),
-        memory=latest(),
-        record=frozenset(),
-    )
 
 
 def trained(algorithm: Algorithm, env: Env, part: Part | None = None) -> Algorithm:
