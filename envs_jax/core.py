@@ -110,16 +110,27 @@ class EnvSpec:
             keys = jax.random.split(key, shape) if shape else key
             return jax.vmap(space.sample)(keys) if shape else space.sample(keys)
         sizes = (space.n,) if isinstance(space, Discrete) else space.nvec
-        mask = timestep.action_mask
-        mask = jnp.ones((*shape, sum(sizes)), bool) if isinstance(mask, tuple) else mask
-        mask = mask if self.own_actions is None else mask & self.own_actions
+        mask, own = timestep.action_mask, self.own_actions
+        if own is not None:
+            mask = own if isinstance(mask, tuple) else mask & own
         heads, start = [], 0
         for size, key_head in zip(sizes, jax.random.split(key, len(sizes)), strict=True):
-            legal = mask[..., start : start + size]
-            noise = jax.random.uniform(key_head, legal.shape)
-            heads.append(jnp.argmax(jnp.where(legal, noise, -1.0), axis=-1).astype(jnp.int32))
+            legal = None if isinstance(mask, tuple) else mask[..., start : start + size]
+            heads.append(_choice(jax.random.uniform(key_head, shape), size, legal))
             start += size
         return heads[0] if isinstance(space, Discrete) else jnp.stack(heads, axis=-1)
+
+
+def _choice(noise: jax.Array, size: int, legal: jax.Array | None) -> jax.Array:
+    """A uniformly random one of `size` choices, or of the legal ones, bool [..., size]; 0 where none is legal.
+
+    One number of [0, 1) a choice, `noise` [...], costs a fifth of what `randint` or a number for each of 5 choices does.
+    float32 favours none of up to 1,000 choices by more than one part in 8,000.
+    """
+    if legal is None:
+        return jnp.floor(noise * size).astype(jnp.int32)
+    rank = jnp.cumsum(legal, axis=-1, dtype=jnp.int32)
+    return jnp.argmax(rank > jnp.floor(noise[..., None] * rank[..., -1:]), axis=-1).astype(jnp.int32)
 
 
 def _check_groups(spec: EnvSpec) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs_jax.core import EnvSpec, Group, TimeStep
+from envs_jax.core import EnvSpec, Group, TimeStep, _choice
 from envs_jax.spaces import Box, Discrete, MultiDiscrete, mask_size
 
 from .stubs import Counter, Deaths, play
@@ -99,6 +99,22 @@ def test_random_actions_are_uniform_over_the_legal_ones():
     step = timestep(jnp.asarray([True, False, True, True]))
     actions = jax.vmap(lambda key: spec.sample_actions(key, step))(jax.random.split(jax.random.key(0), 3000))
     np.testing.assert_allclose(np.bincount(actions, minlength=4) / 3000, [1 / 3, 0, 1 / 3, 1 / 3], atol=0.04)
+
+
+def test_random_actions_are_uniform_where_nothing_is_masked():
+    spec = EnvSpec(Box(0, 1, (1,)), Discrete(5), num_agents=2)
+    draw = jax.vmap(lambda key: spec.sample_actions(key, timestep(discount=(1.0, 1.0))))
+    actions = np.asarray(draw(jax.random.split(jax.random.key(0), 3000)))
+    for agent in range(2):
+        np.testing.assert_allclose(np.bincount(actions[:, agent], minlength=5) / 3000, [1 / 5] * 5, atol=0.03)
+    assert abs(np.corrcoef(actions.T)[0, 1]) < 0.06
+
+
+@pytest.mark.parametrize("size", (1, 2, 3, 5, 7, 64, 1000))
+def test_the_largest_random_number_is_the_last_legal_choice(size):
+    largest = jnp.float32(1 - 2**-23)
+    assert _choice(largest, size, None) == size - 1
+    assert _choice(largest, size, jnp.arange(size) != size - 1) == max(size - 2, 0)
 
 
 def test_random_boxes_differ_between_agents():
