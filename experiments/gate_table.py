@@ -169,6 +169,16 @@ GATES = {
     "spread_qmix": _spread("spread_qmix", -45),
     "smax_3m_ippo": _wins("smax_3m_ippo", 0.6),
     "smax_3m_mappo": _wins("smax_3m_mappo", 0.6),
+    "smax_3m_qmix": Gate(
+        "jaxmarl/smax_3m_qmix",
+        2,
+        1e6,
+        "mean greedy win rate of 2 seeds above the upper 95 % bound of 320 random episodes within 1e6 steps; reported, not aimed at",
+        lambda found: found.returns.mean() > upper_bound(found.random),
+        beats_random=True,
+        metric="won",
+        minutes=90,
+    ),
     "overcooked_cramped_room_ippo": Gate(
         "jaxmarl/overcooked_cramped_room_ippo",
         2,

@@ -27,14 +27,14 @@ Imports = Annotated[
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """What is wrong with the input becomes one line on stderr and exit code 2; Ctrl-C exit code 130."""
+    """What is wrong with the input becomes one line on stderr and exit code 2; Ctrl-C exit code 130, SIGTERM 143."""
     try:
         yield
     except (ValueError, ImportError) as error:
         print(f"agentgym: {' '.join(str(error).split())}", file=sys.stderr)
         raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as stop:  # a session's own says by which signal
+        raise typer.Exit(getattr(stop, "exit_code", 130)) from None
 
 
 def import_files(files: list[Path] | None) -> None:

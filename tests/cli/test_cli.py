@@ -11,12 +11,15 @@ from pathlib import Path
 
 import jax
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import agentgym_jax
 from agentgym_jax import _runtime
 from agentgym_jax.cli import app
+from agentgym_jax.cli.common import clear_errors
 from agentgym_jax.io.config.load import load_experiment
+from agentgym_jax.io.running.interrupt import Interrupted
 from tests.io.resuming import SECONDS, assert_same_run
 
 TINY = [
@@ -185,6 +188,13 @@ def test_a_signal_ends_with_its_exit_code_and_readable_records(tmp_path):
     assert "stopped by SIGINT" in error.splitlines()[-1]
     assert "Traceback" not in error
     assert all(json.loads(line)["step"] for line in records.read_text().splitlines())
+
+
+@pytest.mark.parametrize("stop, code", ((Interrupted(signal.SIGTERM), 143), (KeyboardInterrupt(), 130)))
+def test_every_command_ends_with_the_code_of_the_signal_that_stopped_it(stop, code):
+    with pytest.raises(typer.Exit) as end, clear_errors():
+        raise stop
+    assert end.value.exit_code == code
 
 
 STOPS = """
