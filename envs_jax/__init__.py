@@ -13,7 +13,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "envs_jax.registry": ("ids", "make", "register", "reset_mode", "resolve", "suite"),
+    "envs_jax.registry": ("ids", "make", "register", "resolve", "suite"),
     "envs_jax.core": ("Env", "EnvSpec", "Group", "TimeStep"),
     "envs_jax.spaces": ("Box", "Discrete", "MultiDiscrete"),
     "envs_jax.vectorise": ("Vector", "random_policy", "rollout", "vector"),

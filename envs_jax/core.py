@@ -112,7 +112,7 @@ class EnvSpec:
         sizes = (space.n,) if isinstance(space, Discrete) else space.nvec
         mask, own = timestep.action_mask, self.own_actions
         if own is not None:
-            mask = own if isinstance(mask, tuple) else mask & own
+            mask = jnp.asarray(own) if isinstance(mask, tuple) else mask & own
         heads, start = [], 0
         for size, key_head in zip(sizes, jax.random.split(key, len(sizes)), strict=True):
             legal = None if isinstance(mask, tuple) else mask[..., start : start + size]
@@ -178,6 +178,7 @@ class Env:
 
     spec: EnvSpec
     default_params: Any = ()
+    reset_mode: str = "fresh"  # or `pool`: which way of resetting is the faster one in rollouts, see docs/resets.md
     scripts: Mapping[str, Mapping[str, Script]] = MappingProxyType({})  # {group: {name: Script}}: its scripted opponents
 
     def initial(self, key: jax.Array, params: Any) -> Any:

@@ -1,8 +1,8 @@
 """Every environment by name: "suite/Name" leads to a factory, and nothing heavy is imported before `make` calls it.
 
-A suite is a module with `make(name, **kwargs) -> Env` and `RESET_MODE`, the default of `train.reset: auto`: `fresh` or
-`pool`. Names are the library's own; where they carry a version, the name without it is an alias of the newest. To ship
-another suite, add it to `_SUITES`; for an environment of one's own, call `register`.
+A suite is a module with `make(name, **kwargs) -> Env`. Names are the library's own; where they carry a version, the name
+without it is an alias of the newest. To ship another suite, add it to `_SUITES`; for an environment of one's own, call
+`register`.
 """
 
 from __future__ import annotations
@@ -244,12 +244,6 @@ def make(id: str, **kwargs: Any) -> Env:
         return _load(_registered[id])(**kwargs)
     name = id.partition("/")[2]
     return _adapter(id).make(name, **kwargs)
-
-
-def reset_mode(id: str) -> str:
-    """How the rollout resets under `train.reset: auto`: what the suite found faster, `fresh` or `pool`."""
-    id = resolve(id)
-    return "fresh" if id in _registered else _adapter(id).RESET_MODE
 
 
 def _adapter(id: str) -> Any:

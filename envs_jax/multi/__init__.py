@@ -15,7 +15,6 @@ from envs_jax.multi.tag import Tag
 from envs_jax.multi.two_step import TwoStep
 from envs_jax.names import check_arguments, unknown
 
-RESET_MODE = "fresh"
 ENVIRONMENTS: dict[str, type[Env]] = {
     "matrix": Matrix,
     "reference": Reference,

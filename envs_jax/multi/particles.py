@@ -149,6 +149,8 @@ class ParticleWorld(Env):
     continuous: a Box [0, 1] of five, the push being (a₂ − a₁, a₄ − a₃); a₀ does nothing
     """
 
+    reset_mode = "pool"
+
     def __init__(self, name: str, time_limit: int, actions: str):
         if actions not in ACTIONS:
             raise unknown(f"multi/{name}: actions", actions, ACTIONS)

@@ -50,6 +50,8 @@ class Rendezvous(Env):
     is over, 2 A + 1. Reward: team. Metric: `success`, all met.
     """
 
+    reset_mode = "pool"
+
     def __init__(self, size: int = 5, agents: int = 2, limit: int = 20):
         for name, value, least in (("size", size, 2), ("agents", agents, 2), ("limit", limit, 1)):
             if not isinstance(value, int) or value < least:

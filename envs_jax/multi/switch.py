@@ -61,6 +61,8 @@ class Switch(Env):
     were set free.
     """
 
+    reset_mode = "pool"
+
     def __init__(self, prisoners: int = 3):
         if not isinstance(prisoners, int) or prisoners < 3:
             raise ValueError(f"prisoners of multi/switch must be a whole number of at least 3, got {prisoners!r}")

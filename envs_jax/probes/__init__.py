@@ -25,8 +25,6 @@ from envs_jax.probes.single import (
     Truncation,
 )
 
-RESET_MODE = "fresh"
-
 PROBES: dict[str, type[Probe]] = {
     "constant": Constant,
     "observation": Observation,
@@ -54,4 +52,4 @@ def make(name: str, **kwargs: Any) -> Probe:
     return PROBES[name](**kwargs)
 
 
-__all__ = ["PROBES", "RESET_MODE", "Memory", "Params", "Policy", "Probe", "make"]
+__all__ = ["PROBES", "Memory", "Params", "Policy", "Probe", "make"]

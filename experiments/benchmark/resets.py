@@ -3,7 +3,7 @@
     .venv/bin/python experiments/benchmark/resets.py [rounds]
 
 Random play through the rollout that training uses, 64 and 1024 environments, on one device. Both ways of resetting run in
-turn, as many rollouts as fit 0.4 seconds each time; the best of five rounds counts. Three minutes on two cores. Writes
+turn, as many rollouts as fit 0.4 seconds each time; the best of five rounds counts. Six minutes on two cores. Writes
 experiments/results/benchmark/resets.json and prints its table. `train.reset: auto` follows it.
 """
 
@@ -36,6 +36,15 @@ ENVIRONMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "jumanji/Snake-v1": ({}, 128),
     "jumanji/LevelBasedForaging-v0": ({}, 32),
     "brax/ant": ({"backend": "spring", "time_limit": 1000}, 32),
+    "jaxmarl/smax_3m": ({}, 32),
+    "jaxmarl/smax_smacv2_10_units": ({}, 32),
+    "jaxmarl/MPE_simple_spread_v3": ({}, 64),
+    "jaxmarl/overcooked_cramped_room": ({}, 32),
+    "jaxmarl/overcooked_v2_cramped_room": ({}, 32),
+    "multi/spread": ({}, 64),
+    "multi/rendezvous": ({}, 64),
+    "multi/switch": ({}, 128),
+    "multi/tag": ({}, 64),
     "probe/memory": ({}, 128),
 }
 NUM_ENVS = (64, 1024)

@@ -221,7 +221,6 @@ def test_names_are_the_librarys():
     smax = {f"smax_{scenario}" for scenario in SCENARIOS}
     kitchens = {f"overcooked_{'v2_' * (version == 2)}{layout}" for version in LAYOUTS for layout in LAYOUTS[version]}
     assert set(NAMES) == set(ENVIRONMENTS) == particles | smax | kitchens
-    assert envs_jax.reset_mode("jaxmarl/smax_3m") == "pool"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -59,7 +59,7 @@ def test_the_end_absorbs(play):
 
 
 def test_the_registry_knows_it(play):
-    assert f"jumanji/{play.name}" in envs_jax.ids() and envs_jax.reset_mode(f"jumanji/{play.name}") == "pool"
+    assert f"jumanji/{play.name}" in envs_jax.ids()
     assert envs_jax.resolve(f"jumanji/{play.name}".rpartition("-v")[0]) == f"jumanji/{play.name}"
 
 

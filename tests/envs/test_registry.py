@@ -64,7 +64,7 @@ def test_register():
     assert envs_jax.ids()[-2:] == ["mine/counter", "mine/lazy"]
     assert envs_jax.make("mine/counter", length=7).spec.episode_limit == 7
     assert envs_jax.make("mine/lazy", delay=2).spec.episode_limit == 3
-    assert envs_jax.reset_mode("mine/counter") == "fresh" and envs_jax.suite("mine/lazy") == "mine"
+    assert envs_jax.suite("mine/lazy") == "mine"
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,10 @@ def test_register_refuses(id, factory, message):
         envs_jax.register(id, factory)
 
 
-def test_reset_modes():
-    assert envs_jax.reset_mode("probe/memory") == "fresh"
-    assert envs_jax.reset_mode("gymnax/CartPole") == "pool"
+def test_reset_modes_pass_through_wrappers():
+    for id, mode in (("probe/memory", "fresh"), ("gymnax/CartPole", "pool"), ("multi/spread", "pool")):
+        env = envs_jax.make(id)
+        assert env.reset_mode == envs_jax.apply_wrappers(env, ("flatten",)).reset_mode == mode
 
 
 def test_a_missing_library_is_named(monkeypatch):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from agentgym_jax.algorithms.ppo import PPOConfig, networks
+from agentgym_jax.checks import ConfigError
 from agentgym_jax.io.config.env_numbers import with_numbers
+from agentgym_jax.io.config.experiment import EnvConfig
 from agentgym_jax.io.config.files import shipped_configs
 from agentgym_jax.io.config.load import load_experiment
 from agentgym_jax.io.running.assemble import assemble
@@ -16,6 +18,7 @@ from agentgym_jax.models.config import NetworkConfig
 from agentgym_jax.models.networks import policy_model
 from agentgym_jax.types import Clock
 from envs_jax import make
+from envs_jax.probes import Policy
 from envs_jax.spaces import Box
 from tests.io.support import tiny
 
@@ -58,6 +61,16 @@ def test_plan_follows_the_environment_where_nothing_is_said():
     assert plan.reset == "fresh"
     assert assemble(tiny("train.reset=pool", "eval.cap=7")).plan.cap == 7
     assert assemble(tiny("env=gymnax/CartPole-v1")).plan.reset == "pool"
+
+
+def test_an_environment_says_itself_how_it_is_reset():
+    def plan(mode):
+        env = type("Mine", (Policy,), {"reset_mode": mode})()
+        return assemble(dataclasses.replace(tiny(), env=EnvConfig(env))).plan
+
+    assert plan("pool").reset == "pool"
+    with pytest.raises(ConfigError, match="reset_mode of the environment must be fresh or pool, got 'sometimes'"):
+        plan("sometimes")
 
 
 def test_warm_up_counts_as_steps():

@@ -17,6 +17,7 @@ from agentgym_jax.io.config.experiment import EnvConfig, Experiment
 from agentgym_jax.io.matching.players import frozen_opponent
 from agentgym_jax.io.sweeps import varied as sweep
 from agentgym_jax.ops.schedules import as_hyper
+from agentgym_jax.rollout.resets import MODES
 from agentgym_jax.training import train as training
 from agentgym_jax.training.loop import Loop, Plan, local_sizes, make_loop
 from agentgym_jax.training.parallel import across_devices
@@ -73,7 +74,7 @@ def assemble(experiment: Experiment, on_trace: Callable[[], None] = lambda: None
     entry = get_algorithm(experiment.name)
     network, config = experiment.network, experiment.algorithm
     models = dict(network) if isinstance(network, Mapping) else entry.networks(network, spec, config)
-    plan, across = make_plan(experiment, spec), across_devices(experiment.train.shards)
+    plan, across = make_plan(experiment, trainer_env), across_devices(experiment.train.shards)
     algorithm = entry.make(spec, config, models, local_sizes(plan, across), across)
     loop = make_loop(trainer_env, numbers.tasks, algorithm, plan, on_trace, across, numbers.held_out)
     hypers = tuple(as_hyper(sweep.at_point(experiment.hyper, point)) for point in experiment.points)
@@ -116,11 +117,12 @@ def with_agent_axis(env: Env) -> Env:
     return AgentAxis(env) if env.spec.num_agents is None else env
 
 
-def make_plan(experiment: Experiment, spec: EnvSpec) -> Plan:
+def make_plan(experiment: Experiment, env: Env) -> Plan:
     """The static sizes of the run."""
-    train, evaluation, reset = experiment.train, experiment.eval, experiment.train.reset
-    if reset == "auto":
-        reset = "fresh" if isinstance(experiment.env.id, Env) else registry.reset_mode(experiment.env.id)
+    train, evaluation = experiment.train, experiment.eval
+    reset = env.reset_mode if train.reset == "auto" else train.reset
+    if reset not in MODES:
+        raise ConfigError(f"reset_mode of the environment must be {' or '.join(MODES)}, got {reset!r}")
     return Plan(
         num_envs=train.num_envs,
         rollout_length=train.rollout_length,
@@ -129,6 +131,6 @@ def make_plan(experiment: Experiment, spec: EnvSpec) -> Plan:
         calls=experiment.calls,
         reset=reset,
         episodes=evaluation.episodes,
-        cap=evaluation.cap or spec.episode_limit or DEFAULT_CAP,
+        cap=evaluation.cap or env.spec.episode_limit or DEFAULT_CAP,
         seed=evaluation.seed,
     )

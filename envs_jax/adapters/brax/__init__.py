@@ -34,9 +34,8 @@ from envs_jax.adapters.common import check_time_limit
 from envs_jax.core import Env
 from envs_jax.names import unknown
 
-__all__ = ["BACKENDS", "RESET_MODE", "BraxEnv", "Params", "make"]
+__all__ = ["BACKENDS", "BraxEnv", "Params", "make"]
 
-RESET_MODE = "fresh"  # from 64 copies up a start at every step costs nothing beside a step
 
 
 def make(name: str, time_limit: int = 1000, **kwargs: Any) -> Env:

@@ -27,6 +27,8 @@ class State:
 class Gymnax(Env):
     """The environment `env` that gymnax calls `name`, its episodes cut off after `time_limit` steps."""
 
+    reset_mode = "pool"
+
     def __init__(self, name: str, env: Any, params: Any, time_limit: int):
         self._env = env
         self._steps = time_limit

@@ -19,8 +19,6 @@ from typing import Any
 from envs_jax.core import Env
 from envs_jax.names import unknown
 
-RESET_MODE = "pool"
-
 
 def make(name: str, **kwargs: Any) -> Env:
     """Builds the environment `name`; `kwargs` are the arguments of its class.

@@ -33,6 +33,8 @@ class JaxmarlEnv(Env):
     `names` are the library's names of the agents, in the order of axis A.
     """
 
+    reset_mode = "pool"
+
     def __init__(self, library: Any, spec: EnvSpec, names: tuple[str, ...]):
         if spec.episode_limit is None:
             raise ValueError(f"{type(self).__name__}: spec.episode_limit must be the time limit, got None")

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from envs_jax.adapters.common import check_arguments, check_time_limit
@@ -51,7 +52,7 @@ class Overcooked(JaxmarlEnv):
     """`overcooked_<layout>`, version 1, and `overcooked_v2_<layout>`. Actions of version 1: up, down, right, left, stay,
     interact; of version 2: right, down, left, up, stay, interact.
 
-    A cook sees the kitchen as an array [height, width, channels] of small whole numbers, float32 in 0 ... 20: its own place and
+    A cook sees the kitchen as an array [height, width, channels] of small whole numbers, int8 in 0 ... 20: its own place and
     direction, those of the others, what stands and lies where, and how far each pot is. Episodes never truly end: `time_limit`
     cuts them. All agents' observations together are the world.
 
@@ -86,10 +87,11 @@ class Overcooked(JaxmarlEnv):
         with quiet():  # version 1 warns that there is a second
             library = KITCHENS[version](layout=LAYOUTS[version][layout], max_steps=limit, **given)
         self._team = reward == "team"
+        self.reset_mode = "fresh" if version == 2 else "pool"  # a start of version 2 costs less than a pool's bookkeeping
         self.default_params = Params(jnp.float32(0))
         seen = jax.eval_shape(library.reset, jax.random.PRNGKey(0))[0]["agent_0"]
         spec = EnvSpec(
-            observation_space=Box(0.0, _MOST, seen.shape),
+            observation_space=Box(0, _MOST, seen.shape, np.int8),
             action_space=Discrete(len(library.action_set)),
             num_agents=library.num_agents,
             reward=reward,
@@ -113,7 +115,7 @@ class Overcooked(JaxmarlEnv):
         return state.replace(library=library, told=told), paid + params.shaping * on_top
 
     def view(self, state: State) -> jax.Array:
-        return super().view(state).astype(jnp.float32)
+        return super().view(state).astype(jnp.int8)
 
     def metrics(self, state: State) -> dict[str, jax.Array]:
         return {"deliveries": state.told.deliveries, "shaped_reward": jnp.sum(state.told.shaped)}

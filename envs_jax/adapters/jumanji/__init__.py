@@ -50,8 +50,6 @@ from envs_jax.adapters.common import check_arguments
 from envs_jax.core import Env
 from envs_jax.names import unknown
 
-RESET_MODE = "pool"
-
 _CLASSES = {
     "LevelBasedForaging-v0": "level_based_foraging:LevelBasedForaging",
     "Connector-v3": "connector:Connector",

@@ -35,6 +35,7 @@ class State:
 class JumanjiEnv(Env):
     """Base of the adapted environments. A subclass builds `library` and `spec`, and overrides what differs from here."""
 
+    reset_mode = "pool"
     _shows_raw = False
 
     def __init__(self, library: Any, spec: EnvSpec):
