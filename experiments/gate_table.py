@@ -91,15 +91,9 @@ def _spread(config: str, bar: float) -> Gate:
     )
 
 
-def _better_than(config: str, other: str, steps: str, beats_random: bool = False) -> Gate:
+def _better_than(config: str, other: str, steps: str) -> Gate:
     words = f"mean greedy return of 8 seeds above {other}'s: lower 95 % bootstrap bound of the difference > 0, {steps} steps"
-    words += "; and above the upper 95 % bound of the mean of 320 random episodes" if beats_random else ""
-
-    def passes(found: Found) -> bool:
-        above = difference_bounds(found)[0] > 0
-        return above and (not beats_random or found.returns.mean() > upper_bound(found.random))
-
-    return Gate(config, 8, float(steps), words, passes, against=other, beats_random=beats_random, minutes=30)
+    return Gate(config, 8, float(steps), words, lambda found: difference_bounds(found)[0] > 0, against=other, minutes=30)
 
 
 def _wins(config: str, bar: float) -> Gate:
@@ -161,8 +155,17 @@ GATES = {
     "level_based_foraging_vdn": _foraging("level_based_foraging_vdn"),
     "level_based_foraging_qmix": _foraging("level_based_foraging_qmix"),
     "switch_ippo_gru": _better_than("multi/switch_ippo_gru", "multi/switch_ippo", "5e5"),
-    "speaker_listener_mappo": _better_than(
-        "multi/speaker_listener_mappo", "multi/speaker_listener_mappo_shared", "1e6", beats_random=True
+    # A listener that goes where a perfect speaker sends it gets -8.66 (tests/envs/test_particles.py), ± 0.28 in 1,000 episodes.
+    "speaker_listener_mappo": Gate(
+        "multi/speaker_listener_mappo",
+        8,
+        1e6,
+        "mean greedy return of 8 seeds ≥ -9.5 within 1e6 steps, one shared network without ids beside it; and above the upper"
+        " 95 % bound of the mean of 320 random episodes",
+        lambda found: found.returns.mean() >= max(-9.5, upper_bound(found.random)),
+        against="multi/speaker_listener_mappo_shared",
+        beats_random=True,
+        minutes=30,
     ),
     "spread_ippo": _spread("spread_ippo", -68),
     "spread_vdn": _spread("spread_vdn", -45),

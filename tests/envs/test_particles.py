@@ -177,6 +177,31 @@ def test_speaker_listener_by_hand():
     np.testing.assert_array_equal(env.spec.own_actions, first.action_mask)
 
 
+def test_what_a_listener_gets_who_goes_where_it_is_told():
+    """The ceiling of the learning gate: the speaker names the goal, the listener coasts towards it from the first word on."""
+    env, episodes = make("speaker_listener"), 4000
+    moves = jnp.asarray([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]], jnp.float32)
+
+    def act(seen):
+        velocity, ways, heard = seen[1, :2], seen[1, 2:8].reshape(3, 2), seen[1, 8:]
+        where = 0.25 * (0.75 * velocity[None] + 0.5 * moves)  # after a push, 0.25 s later
+        nearest = jnp.argmin(jnp.sum(jnp.square(jnp.sum(heard[:, None] * ways, axis=0)[None] - where), axis=-1))
+        return jnp.stack([jnp.argmax(seen[0, :3]), jnp.where(jnp.any(heard > 0), nearest, 0)])
+
+    def step(carry, key):
+        state, seen = carry
+        state, timestep = env.transition(key, state, act(seen), env.default_params)
+        return (state, timestep.observation), timestep.reward[0]
+
+    def episode(key):
+        state, first = env.reset(key, env.default_params)
+        return jnp.sum(jax.lax.scan(step, (state, first.observation), jax.random.split(key, STEPS))[1])
+
+    returns = np.asarray(jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), episodes)))
+    np.testing.assert_allclose(returns.mean(), -8.66, atol=4 * returns.std() / np.sqrt(episodes))
+    assert returns.std() < 10
+
+
 def test_reference_by_hand():
     """Agent 0 moves up and says word 3, agent 1 rests and says word 0. Each knows the other's goal, and is paid half by it."""
     env = make("reference")

@@ -166,6 +166,15 @@ def test_without_memory_the_memory_probe_is_a_coin_toss():
     assert 0.25 < success < 0.75
 
 
+def test_one_network_without_ids_gives_agents_that_see_the_same_one_value():
+    """Agents 0 and 1 see the same and earn 1 and 2 + 2 γ: what has ids or networks of its own tells them apart, this cannot."""
+    case = dataclasses.replace(CASES["individual, ippo, a network each"], network={})
+    _, _, values = run(case)
+    alike = values[[0, 3]]  # the cues are equal
+    np.testing.assert_array_equal(alike[:, 0], alike[:, 1])
+    np.testing.assert_allclose(alike, np.mean(V_BEGIN), atol=0.3)
+
+
 def test_an_illegal_action_is_never_taken_before_or_after_learning():
     program = learner_of(CASES["masked"])
     for rate in (0.0, 1e-2):
