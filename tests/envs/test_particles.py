@@ -178,15 +178,17 @@ def test_speaker_listener_by_hand():
 
 
 def test_what_a_listener_gets_who_goes_where_it_is_told():
-    """The ceiling of the learning gate: the speaker names the goal, the listener coasts towards it from the first word on."""
+    """The ceiling of the learning gate: the speaker names the goal, the listener makes for it, and before the first word for the
+    middle of the landmarks."""
     env, episodes = make("speaker_listener"), 4000
     moves = jnp.asarray([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]], jnp.float32)
 
     def act(seen):
         velocity, ways, heard = seen[1, :2], seen[1, 2:8].reshape(3, 2), seen[1, 8:]
         where = 0.25 * (0.75 * velocity[None] + 0.5 * moves)  # after a push, 0.25 s later
-        nearest = jnp.argmin(jnp.sum(jnp.square(jnp.sum(heard[:, None] * ways, axis=0)[None] - where), axis=-1))
-        return jnp.stack([jnp.argmax(seen[0, :3]), jnp.where(jnp.any(heard > 0), nearest, 0)])
+        weight = jnp.where(jnp.any(heard > 0), heard, 1 / 3)
+        nearest = jnp.argmin(jnp.sum(jnp.square(jnp.sum(weight[:, None] * ways, axis=0)[None] - where), axis=-1))
+        return jnp.stack([jnp.argmax(seen[0, :3]), nearest])
 
     def step(carry, key):
         state, seen = carry
@@ -198,7 +200,7 @@ def test_what_a_listener_gets_who_goes_where_it_is_told():
         return jnp.sum(jax.lax.scan(step, (state, first.observation), jax.random.split(key, STEPS))[1])
 
     returns = np.asarray(jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), episodes)))
-    np.testing.assert_allclose(returns.mean(), -8.66, atol=4 * returns.std() / np.sqrt(episodes))
+    np.testing.assert_allclose(returns.mean(), -7.37, atol=4 * returns.std() / np.sqrt(episodes))
     assert returns.std() < 10
 
 
