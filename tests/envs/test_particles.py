@@ -178,8 +178,8 @@ def test_speaker_listener_by_hand():
 
 
 def test_what_a_listener_gets_who_goes_where_it_is_told():
-    """The ceiling of the learning gate: the speaker names the goal, the listener makes for it, and before the first word for the
-    middle of the landmarks."""
+    """The ceiling of the learning gate: the speaker names the goal, the listener makes for it; before the first word it makes
+    for the middle of the landmarks."""
     env, episodes = make("speaker_listener"), 4000
     moves = jnp.asarray([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]], jnp.float32)
 
