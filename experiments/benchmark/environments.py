@@ -5,10 +5,11 @@ They run beside jaxmarl's own loop where it has the same environment.
     .venv/bin/python experiments/benchmark/environments.py [rounds] [part of an id]
 
 Both sides play in one process, in turn, in one compiled scan each, and start ended episodes anew: ours as training does it,
-jaxmarl by its `step`. Rewards, ends and observations are kept of both, so that nothing can be optimised away. Ours draws
-actions among the legal ones, jaxmarl's loop of its whole action space, as its own examples do. Best of all rounds. Needs the
-extra `jaxmarl`; writes experiments/results/benchmark/environments.json and the table of docs/environments.md. With a part of
-an id only its rows change; each row names the revision that it was measured at. All takes 40 minutes on two cores.
+jaxmarl by its `step`. Of both are kept the agents' observations, the rewards and the ends, so that nothing can be optimised
+away. Discrete actions are drawn in the same way, one uniform number an agent; ours among the legal ones, jaxmarl's of the whole
+space. Best of all rounds. Needs the extra `jaxmarl`; writes experiments/results/benchmark/environments.json and the table of
+docs/environments.md after every environment. With a part of an id only its rows change; each row says when, at which revision
+and on what it was measured. All takes 40 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -45,8 +46,13 @@ SAME = {
 INTRODUCTION = """# Speed of the multi-agent environments
 
 Environment steps per second on {device}, random actions, one compiled loop that starts ended episodes anew; best of {rounds}
-rounds, in turn with jaxmarl {jaxmarl}'s own loop where it has the same environment.
+rounds, in turn with a loop over jaxmarl {jaxmarl}'s `step` where it has the same environment.
 `python experiments/benchmark/environments.py` writes this page.
+
+What the two sides share: the way of drawing discrete actions, and what is kept of a step (the agents' observations, rewards, ends).
+What differs belongs to them: jaxmarl's `step` makes a new start at every step and ends a limit of 25 after 26; ours takes starts as
+training does (`docs/resets.md`), plays legal actions only, adds masks and metrics, and sees Overcooked in bytes where jaxmarl's version 2
+has int32. `multi/switch` has a fourth action and masks, which jaxmarl's riddle has not.
 
 """
 
@@ -73,15 +79,23 @@ def theirs(peer: tuple[str, dict[str, Any]], num_envs: int) -> Callable[[], int]
     name, arguments = peer
     env = jaxmarl.make(name, **arguments)
 
+    spaces = [env.action_space(agent) for agent in env.agents]
+    discrete = all(hasattr(space, "n") for space in spaces)
+
     def act(key: jax.Array) -> dict[str, jax.Array]:
-        keys = jax.random.split(key, env.num_agents)
-        return {agent: env.action_space(agent).sample(keys[i]) for i, agent in enumerate(env.agents)}
+        if discrete:
+            noise = jax.random.uniform(key, (len(spaces),))
+            drawn = jnp.floor(noise * jnp.asarray([space.n for space in spaces])).astype(jnp.int32)
+        else:
+            keys = jax.random.split(key, len(spaces))
+            drawn = [space.sample(key) for space, key in zip(spaces, keys, strict=True)]
+        return dict(zip(env.agents, drawn, strict=True))
 
     def step(state: Any, key: jax.Array) -> tuple[Any, Any]:
         key_act, key_step = jax.random.split(key)
         actions = jax.vmap(act)(jax.random.split(key_act, num_envs))
         seen, state, reward, done, _ = jax.vmap(env.step)(jax.random.split(key_step, num_envs), state, actions)
-        return state, (seen, reward, done)
+        return state, ({agent: seen[agent] for agent in env.agents}, reward, done)
 
     def rollout(state: Any, key: jax.Array) -> tuple[Any, Any]:
         return jax.lax.scan(step, state, jax.random.split(key, STEPS[num_envs]))
@@ -166,18 +180,19 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main(rounds: int, part: str) -> None:
     """Measures all that `part` names, and renews their rows in the record and the page; other rows stay."""
     about, kept = peers.about(), peers.RESULTS / "environments.json"
-    ids = {id: [] for id in listed("")}
+    ids: dict[str, list[dict[str, Any]]] = {id: [] for id in listed("")}
     for row in json.loads(kept.read_text())["rows"] if kept.exists() else []:
         ids.get(row["environment"], []).append(row)
+    told = {"device": peers.in_words(about), "rounds": rounds, "jaxmarl": importlib.metadata.version("jaxmarl")}
+    measured = told | {"git": about["git"]}
     for id in listed(part):
-        ids[id] = [measure(id, num_envs, rounds) | {"git": about["git"]} for num_envs in NUM_ENVS]
+        ids[id] = [measure(id, num_envs, rounds) | measured for num_envs in NUM_ENVS]
         jax.clear_caches()
         print(table(ids[id]).splitlines()[-1], file=sys.stderr, flush=True)
-    rows = [row for own in ids.values() for row in own]
-    record = {"command": "python experiments/benchmark/environments.py", "rounds": rounds, **about, "rows": rows}
-    peers.write("environments", record)
-    told = {"device": peers.in_words(about), "rounds": rounds, "jaxmarl": importlib.metadata.version("jaxmarl")}
-    Path(PAGE).write_text(INTRODUCTION.format(**told) + table(rows) + "\n")
+        rows = [row for own in ids.values() for row in own]
+        record = {"command": "python experiments/benchmark/environments.py", **about, "rows": rows}
+        kept.write_text(json.dumps(record, indent=2) + "\n")
+        Path(PAGE).write_text(INTRODUCTION.format(**told) + table(rows) + "\n")
 
 
 if __name__ == "__main__":
