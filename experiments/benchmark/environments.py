@@ -49,10 +49,10 @@ Environment steps per second on {device}, random actions, one compiled loop that
 rounds, in turn with a loop over jaxmarl {jaxmarl}'s `step` where it has the same environment.
 `python experiments/benchmark/environments.py` writes this page.
 
-What the two sides share: the way of drawing discrete actions, and what is kept of a step (the agents' observations, rewards, ends).
-What differs belongs to them: jaxmarl's `step` makes a new start at every step and ends a limit of 25 after 26; ours takes starts as
-training does (`docs/resets.md`), plays legal actions only, adds masks and metrics, and sees Overcooked in bytes where jaxmarl's version 2
-has int32. `multi/switch` has a fourth action and masks, which jaxmarl's riddle has not.
+What the two sides share: the way of drawing discrete actions, and what is kept of a step (the agents' observations, rewards,
+ends). What differs belongs to them: jaxmarl's `step` makes a new start at every step, and a limit of 25 lasts 26; ours takes
+starts as training does (`docs/resets.md`), plays legal actions only, adds masks and metrics, and sees Overcooked in bytes where
+jaxmarl's version 2 has int32. `multi/switch` has a fourth action and masks, which jaxmarl's riddle has not.
 
 """
 
