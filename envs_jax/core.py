@@ -178,7 +178,7 @@ class Env:
 
     spec: EnvSpec
     default_params: Any = ()
-    reset_mode: str = "fresh"  # or `pool`: which way of resetting is the faster one in rollouts, see docs/resets.md
+    reset_mode: str = "fresh"  # or `pool`: how rollouts reset it under `train.reset: auto`, see docs/resets.md
     scripts: Mapping[str, Mapping[str, Script]] = MappingProxyType({})  # {group: {name: Script}}: its scripted opponents
 
     def initial(self, key: jax.Array, params: Any) -> Any:

@@ -31,7 +31,6 @@ def sweep(
 
         from agentgym_jax.io.config.load import from_plain
         from agentgym_jax.io.running import report
-        from agentgym_jax.io.running.interrupt import Interrupted
         from agentgym_jax.io.running.run_directory import default_path
         from agentgym_jax.io.saving.background import SaveError
         from agentgym_jax.io.sweeps import drive as sweeping
@@ -47,8 +46,6 @@ def sweep(
         try:
             result = sweeping.sweep(experiment, out=out, resume=resume, overwrite=overwrite, quiet=quiet)
             report.make_console().print(sweeping.best_table(result, metric))
-        except Interrupted as stop:
-            raise typer.Exit(stop.exit_code) from None
         except SaveError as error:
             print(f"agentgym: {error}", file=sys.stderr)
             raise typer.Exit(1) from None

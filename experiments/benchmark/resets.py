@@ -3,7 +3,7 @@
     .venv/bin/python experiments/benchmark/resets.py [rounds]
 
 Random play through the rollout that training uses, 64 and 1024 environments, on one device. Both ways of resetting run in
-turn, as many rollouts as fit 0.4 seconds each time; the best of five rounds counts. Six minutes on two cores. Writes
+turn, as many rollouts as fit 0.4 seconds each time; the best of five rounds counts. Seven minutes on two cores. Writes
 experiments/results/benchmark/resets.json and prints its table. `train.reset: auto` follows it.
 """
 
@@ -45,6 +45,8 @@ ENVIRONMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "multi/rendezvous": ({}, 64),
     "multi/switch": ({}, 128),
     "multi/tag": ({}, 64),
+    "multi/matrix": ({}, 64),
+    "multi/two_step": ({}, 64),
     "probe/memory": ({}, 128),
 }
 NUM_ENVS = (64, 1024)

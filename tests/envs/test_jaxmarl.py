@@ -199,6 +199,8 @@ def test_a_soup_pays_and_shaping_is_paid_on_top(plays, name):
     """Three onions, a plate and a soup by one cook: 20 to both, and 9 + 3 + 5 of shaping to whom `reward` says."""
     env, (_, (_, _, timesteps, told, _)) = plays[name]
     cook = 0 if name == "overcooked_cramped_room" else 1
+    assert env.spec.observation_space.dtype == np.int8, "uint8 would be taken for pixels and scaled"
+    assert env.reset_mode == ("pool" if name == "overcooked_cramped_room" else "fresh")
     shaped, scripted = told["shaped_reward"], slice(0, COPIES // 2)
     assert (timesteps.metrics["deliveries"][scripted].sum(1) == 1).all()
     assert (shaped[scripted][..., cook].sum(1) == 17).all() and (shaped[scripted][..., 1 - cook] == 0).all()

@@ -83,9 +83,15 @@ def test_register_refuses(id, factory, message):
 
 
 def test_reset_modes_pass_through_wrappers():
-    for id, mode in (("probe/memory", "fresh"), ("gymnax/CartPole", "pool"), ("multi/spread", "pool")):
+    modes = {"probe/memory": "fresh", "gymnax/CartPole": "pool"}
+    modes |= {f"multi/{name}": "pool" for name in ("spread", "tag", "rendezvous", "switch")} | {"multi/matrix": "fresh"}
+    for id, mode in modes.items():
         env = envs_jax.make(id)
-        assert env.reset_mode == envs_jax.apply_wrappers(env, ("flatten",)).reset_mode == mode
+        wrapped = envs_jax.apply_wrappers(env, ({"name": "time_limit", "limit": 3},))
+        assert env.reset_mode == wrapped.reset_mode == mode, id
+    tag = envs_jax.make("multi/tag")
+    for wrapper in ("joint", {"name": "opponent", "group": "prey", "policy": "flee"}):
+        assert envs_jax.apply_wrappers(tag, (wrapper,)).reset_mode == "pool"
 
 
 def test_a_missing_library_is_named(monkeypatch):

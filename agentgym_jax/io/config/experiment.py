@@ -65,7 +65,7 @@ class TrainConfig:
     total_steps: int = 500_000  # environment steps of one member, ≥ 1; rounded up to whole iterations and points
     num_envs: int = 4  # N ≥ 1 environments of one member (PureJaxRL's CartPole: 4)
     rollout_length: int = 128  # T ≥ 1 steps of each environment in an iteration (PureJaxRL's CartPole: 128)
-    reset: str = "auto"  # fresh: a new start each; pool: drawn from prepared starts; auto: what is faster for the environment
+    reset: str = "auto"  # fresh: a new start each; pool: drawn from prepared starts; auto: as the environment says
     calls: int | None = None  # calls of `advance` between two evaluations; None: the largest divisor ≤ 32
     population: str = "auto"  # members of a device: map (one after another), vmap; auto: map on CPU, vmap elsewhere
     block: int | None = None  # ≥ 1 members at a time, the others wait on the host; None: as many as the memory holds

@@ -37,7 +37,6 @@ from envs_jax.names import unknown
 __all__ = ["BACKENDS", "BraxEnv", "Params", "make"]
 
 
-
 def make(name: str, time_limit: int = 1000, **kwargs: Any) -> Env:
     """Builds brax's environment `name`.
 
