@@ -179,6 +179,7 @@ class Env:
     spec: EnvSpec
     default_params: Any = ()
     reset_mode: str = "fresh"  # or `pool`: how rollouts reset it under `train.reset: auto`, see docs/resets.md
+    ranges: Mapping[str, tuple[float, float]] = MappingProxyType({})  # {number of the params: (least, most)}; others: any
     scripts: Mapping[str, Mapping[str, Script]] = MappingProxyType({})  # {group: {name: Script}}: its scripted opponents
 
     def initial(self, key: jax.Array, params: Any) -> Any:

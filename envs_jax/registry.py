@@ -205,10 +205,13 @@ def resolve(id: str) -> str:
 
     Raises ValueError with the nearest ids when there is none.
     """
+    if not isinstance(id, str):
+        remedy = f"; write {id.__name__}()" if isinstance(id, type) else ""
+        raise ValueError(f"an environment is an id, such as gymnax/CartPole-v1, or an object of it, got {id!r}{remedy}")
     known = ids()
     if id in known:
         return id
-    versions = [(int(found[1]), name) for name in known if (found := re.fullmatch(re.escape(str(id)) + r"-v(\d+)", name))]
+    versions = [(int(found[1]), name) for name in known if (found := re.fullmatch(re.escape(id) + r"-v(\d+)", name))]
     if versions:
         return max(versions)[1]
     raise unknown("environment", id, known, remedy="(`agentgym envs` lists all; `envs_jax.register` adds your own)")

@@ -10,14 +10,22 @@ import typer
 from agentgym_jax.cli.common import Imports, clear_errors, import_files
 
 
-def envs(imports: Imports = None) -> None:
-    """List the environments; starts at once, since no library is imported."""
+def envs(
+    id: Annotated[str | None, typer.Argument(help="Tell about this environment.")] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings of it, such as env.kwargs.size=5.")] = None,
+    imports: Imports = None,
+) -> None:
+    """List the environments (at once, since no library is imported), or tell about one: rules, spaces, numbers, scripts."""
     from envs_jax import registry
 
     with clear_errors():
         import_files(imports)
-        for id in registry.ids():
-            print(id)
+        if id is None:
+            print("\n".join(registry.ids()))
+            return
+        from agentgym_jax.io.describe import describe
+
+        print("\n".join(describe(id, overrides or [])))
 
 
 def algorithms(

@@ -161,8 +161,8 @@ def _drawing(player: _Player) -> Callable[[Any, TimeStep], jax.Array]:
         if env.spec.num_agents is None and len(getattr(space, "shape", ())) == 3:
             return lambda state, timestep: planes(timestep.observation)
     raise ConfigError(
-        f"{player.name} draws no pictures, and what it observes is no image; to be watched are {', '.join(watchable())}, and"
-        " environments of one agent that observe an image, such as gymnax/Breakout-MinAtar"
+        f"{player.name} draws no pictures, and it is not one agent that observes an image; to be watched are"
+        f" {', '.join(watchable())}, and environments of one agent that observe an image, such as gymnax/Breakout-MinAtar"
     )
 
 

@@ -31,6 +31,7 @@ from envs_jax.core import Env, EnvSpec, TimeStep
 from envs_jax.multi.pictures import GROUND, tiles
 from envs_jax.names import unknown
 from envs_jax.spaces import Box, Discrete
+from envs_jax.wrappers.checks import whole
 
 AGENTS = 2
 PAYOFFS = {
@@ -65,11 +66,9 @@ class Matrix(Env):
     """
 
     def __init__(self, game: str = "climbing", rounds: int | None = None):
-        if game not in PAYOFFS:
+        if not isinstance(game, str) or game not in PAYOFFS:
             raise unknown("game of multi/matrix", game, PAYOFFS)
-        rounds = ROUNDS[game] if rounds is None else rounds
-        if not isinstance(rounds, int) or rounds < 1:
-            raise ValueError(f"rounds of multi/matrix must be a whole number of at least 1, got {rounds!r}")
+        rounds = whole("rounds of multi/matrix", ROUNDS[game] if rounds is None else rounds)
         self.rounds, self._team = rounds, game != "prisoners_dilemma"
         self.default_params = Params(jnp.asarray(PAYOFFS[game], jnp.float32))
         self._actions = len(PAYOFFS[game])

@@ -30,6 +30,9 @@ from envs_jax.wrappers.checks import whole
 MOVES = 5  # rest, left, right, down, up
 UNLIMITED = 1e6  # a speed that nothing reaches; finite, so that derivatives exist
 ACTIONS = ("discrete", "continuous")
+LEAST = 1e-6  # of what is divided by
+PHYSICS = {"damping": (0.0, 1.0)} | dict.fromkeys(("dt", "contact_margin", "mass"), (LEAST, math.inf))
+PHYSICS |= dict.fromkeys(("contact_force", "radius", "acceleration", "max_speed"), (0.0, math.inf))
 _PIXELS = 160
 
 
@@ -150,10 +153,11 @@ class ParticleWorld(Env):
     """
 
     reset_mode = "pool"
+    ranges = PHYSICS
 
     def __init__(self, name: str, time_limit: int, actions: str):
         if actions not in ACTIONS:
-            raise unknown(f"multi/{name}: actions", actions, ACTIONS)
+            raise unknown(f"actions of multi/{name}", actions, ACTIONS)
         self.time_limit = whole(f"multi/{name}: time_limit", time_limit)
         self.continuous = actions == "continuous"
 

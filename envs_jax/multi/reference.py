@@ -52,6 +52,8 @@ class Reference(particles.ParticleWorld):
     `distance`, the mean over steps and agents of the distance.
     """
 
+    ranges = particles.PHYSICS | {"local_ratio": (0.0, 1.0)}
+
     def __init__(self, num_landmarks: int = 3, num_words: int = 10, time_limit: int = 25, actions: str = "discrete"):
         super().__init__("reference", time_limit, actions)
         landmarks = self._landmarks = whole("multi/reference: num_landmarks", num_landmarks)

@@ -15,6 +15,9 @@ step: the more mates, the more of an agent's reward says nothing about its own a
 
 from __future__ import annotations
 
+import math
+from types import MappingProxyType
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -22,6 +25,7 @@ from flax import struct
 from envs_jax.core import Env, EnvSpec, TimeStep
 from envs_jax.multi.pictures import Colour, disc, tiles
 from envs_jax.spaces import Box, Discrete
+from envs_jax.wrappers.checks import whole
 
 MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))  # rows downwards, columns to the right
 FIELD: tuple[Colour, ...] = ((44, 46, 58), (54, 56, 70), (104, 84, 32))  # two shades of the ground, the cell where all met
@@ -51,11 +55,11 @@ class Rendezvous(Env):
     """
 
     reset_mode = "pool"
+    ranges = MappingProxyType({"noise": (0.0, math.inf)})
 
     def __init__(self, size: int = 5, agents: int = 2, limit: int = 20):
         for name, value, least in (("size", size, 2), ("agents", agents, 2), ("limit", limit, 1)):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} of multi/rendezvous must be a whole number of at least {least}, got {value!r}")
+            whole(f"{name} of multi/rendezvous", value, least)
         if agents > size * size:
             raise ValueError(f"agents of multi/rendezvous must start in cells of their own: {agents} are more than {size}²")
         self.size, self.limit = size, limit

@@ -45,6 +45,8 @@ class Spread(particles.ParticleWorld):
     `collisions`, the sum over steps of pairs that touch; `distance`, the mean over steps and landmarks of the nearest agent's.
     """
 
+    ranges = particles.PHYSICS | {"local_ratio": (0.0, 1.0)}
+
     def __init__(self, num_agents: int = 3, num_landmarks: int = 3, time_limit: int = 25, actions: str = "discrete"):
         super().__init__("spread", time_limit, actions)
         agents = self._agents = whole("multi/spread: num_agents", num_agents)

@@ -21,6 +21,8 @@ done is the same.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -28,6 +30,7 @@ from flax import struct
 from envs_jax.core import Env, EnvSpec, TimeStep
 from envs_jax.multi.pictures import GROUND, Colour, blank, disc
 from envs_jax.spaces import Box, Discrete
+from envs_jax.wrappers.checks import whole
 
 NOTHING, ON, OFF, TELL = range(4)
 LIT, DARK, WALL = (248, 216, 88), (64, 64, 72), (136, 140, 152)
@@ -62,11 +65,10 @@ class Switch(Env):
     """
 
     reset_mode = "pool"
+    ranges = MappingProxyType({"lit": (0.0, 1.0)})
 
     def __init__(self, prisoners: int = 3):
-        if not isinstance(prisoners, int) or prisoners < 3:
-            raise ValueError(f"prisoners of multi/switch must be a whole number of at least 3, got {prisoners!r}")
-        self.limit = 4 * prisoners - 6
+        self.limit = 4 * whole("prisoners of multi/switch", prisoners, least=3) - 6
         self.default_params = Params(jnp.float32(1), jnp.float32(-1), jnp.float32(0))
         self.spec = EnvSpec(
             observation_space=Box(0, 1, (2,)),

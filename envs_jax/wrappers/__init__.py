@@ -53,7 +53,7 @@ def apply_wrappers(env: Env, wrappers: Iterable[str | Mapping[str, Any]]) -> Env
             raise ValueError(f"a wrapper is a name or a mapping with `name` and its arguments, got {entry!r}")
         arguments = {"name": entry} if isinstance(entry, str) else dict(entry)
         name = arguments.pop("name", None)
-        if name not in WRAPPERS:
+        if not isinstance(name, str) or name not in WRAPPERS:
             raise unknown("wrapper", name, WRAPPERS)
         check_arguments(f"wrapper {name}", WRAPPERS[name], arguments)
         env = WRAPPERS[name](env, **arguments)

@@ -16,7 +16,7 @@ class Wrapper(Env):
         self.env = env
         self.spec = env.spec if spec is None else spec
         self.default_params = env.default_params
-        self.reset_mode = env.reset_mode
+        self.reset_mode, self.ranges = env.reset_mode, env.ranges
 
     @property
     def unwrapped(self) -> Env:

@@ -16,6 +16,12 @@ def whole(field: str, value: Any, least: int = 1, remark: str = "") -> int:
 def number(field: str, value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     """The value, a finite number in `low` … `high`; else ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not low <= value <= high:
-        between = "" if math.isinf(low) else f" between {low:g} and {high:g}"
-        raise ValueError(f"{field} must be a finite number{between}, got {value!r}")
+        raise ValueError(f"{field} must be a finite number{between(low, high)}, got {value!r}")
     return float(value)
+
+
+def between(low: float, high: float) -> str:
+    """The range in words, to follow a noun: nothing where there is none."""
+    if math.isinf(high):
+        return "" if math.isinf(low) else f" of at least {low:g}"
+    return f" between {low:g} and {high:g}"

@@ -57,7 +57,8 @@ class Opponent(Wrapper):
         self._script = policy if isinstance(policy, Script) else self._named(policy)
         if _NUMBER in _numbers(env.default_params) and not _inside(env, Opponent):
             raise ValueError(f"opponent: the environment has a number `{_NUMBER}` of its own")
-        strength = number("opponent.strength", strength, 0, 1)
+        self.ranges = {**env.ranges, _NUMBER: (0.0, 1.0)}
+        strength = number("opponent.strength", strength, *self.ranges[_NUMBER])
         self.default_params = _numbers(env.default_params) | {_NUMBER: jnp.float32(strength)}
 
     def _named(self, policy: Any) -> Script:

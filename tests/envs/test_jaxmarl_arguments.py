@@ -118,6 +118,7 @@ def test_overcooked_options():
         ("MPE_simple_spread_v3", {"num_agent": 4}, "unknown argument of .* 'num_agent': did you mean num_agents"),
         ("MPE_simple_spread_v3", {"num_agents": 2.5}, "num_agents must be a whole number, at least 1, got 2.5"),
         ("MPE_simple_spread_v3", {"local_ratio": 2}, "jaxmarl/MPE_simple_spread_v3: local_ratio must be between 0.0 and 1.0"),
+        ("MPE_simple_tag_v3", {"contact_margin": 0}, "contact_margin must be a finite number of at least 1e-06, got 0"),
         ("MPE_simple_spread_v3", {"action_type": "discret"}, "unknown action_type .* 'discret': did you mean discrete"),
         ("MPE_simple_reference_v3", {"num_agents": 3}, "SimpleReferenceMPE only supports 2 agents"),
         ("MPE_simple_facmac_6a_v1", {"dt": 0.2}, "unknown argument of jaxmarl/MPE_simple_facmac_6a_v1 'dt'"),

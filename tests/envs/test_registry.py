@@ -58,6 +58,11 @@ def test_unknown_names_without_a_near_one_list_all():
         envs_jax.make("qqqqqqqq")
 
 
+def test_an_id_is_no_class():
+    with pytest.raises(ValueError, match=r"an environment is an id.*Counter.*; write Counter\(\)"):
+        envs_jax.make(Counter)
+
+
 def test_register():
     envs_jax.register("mine/counter", Counter)
     envs_jax.register("mine/lazy", "envs_jax.probes:Memory")

@@ -278,6 +278,8 @@ def test_pictures_show_what_happens():
     [
         ("matrix", {"game": "climbin"}, "did you mean climbing"),
         ("matrix", {"rounds": 0}, "at least 1, got 0"),
+        ("matrix", {"rounds": True}, "at least 1, got True"),
+        ("matrix", {"game": ["climbing"]}, "unknown game of multi/matrix"),
         ("rendezvous", {"size": 2, "agents": 5}, "5 are more than 2²"),
         ("rendezvous", {"limit": 1.5}, "limit .* 1.5"),
         ("switch", {"prisoners": 2}, "at least 3, got 2"),

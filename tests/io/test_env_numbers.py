@@ -60,8 +60,24 @@ def test_a_summary_tells_of_each_held_out_setting():
 
 
 @pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ("env.params.strength=2", "env.params.strength: must be a finite number between 0 and 1, got 2"),
+        ("env.params.strength={start: 0, end: 7}", "env.params.strength.end: must be a finite number between 0 and 1, got 7"),
+        ("eval.params=[{}, {strength: -3}]", "eval.params[1].strength: must be a finite number between 0 and 1, got -3"),
+        ("env.params.contact_margin=0", "env.params.contact_margin: must be a finite number of at least 1e-06, got 0"),
+    ],
+)
+def test_a_number_stays_in_the_range_that_the_environment_or_its_wrapper_says(params, message):
+    env = "env={id: multi/tag, wrappers: [{name: opponent, group: prey, policy: flee}]}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        assemble(tiny(env, params))
+
+
+@pytest.mark.parametrize(
     ("overrides", "message"),
     [
+        (["env.params.scale=.nan"], "env.params.scale: must be a finite number, got nan"),
         (["env.params.scale={begin: 1}"], "unknown key env.params.scale.begin"),
         (["env.params.scal={start: 1}"], "unknown key env.params.scal; did you mean scale?"),
         (["env.params.scale={start: 1, over: 2}"], "env.params.scale.over: must be between 0 and 1"),

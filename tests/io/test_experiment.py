@@ -6,6 +6,7 @@ import pytest
 from agentgym_jax.algorithms.ppo import PPOConfig, PPOHyper
 from agentgym_jax.io.config.experiment import EnvConfig, EvalConfig, Experiment, LogConfig, TrainConfig
 from agentgym_jax.io.config.frozen import FrozenMap, freeze, thaw
+from agentgym_jax.io.config.load import load_experiment
 from agentgym_jax.io.config.seeds import as_seeds, count_members, parse_seeds
 from agentgym_jax.ops.schedules import Schedule
 from envs_jax import make
@@ -53,6 +54,10 @@ def test_no_file_is_needed_and_equal_settings_are_equal():
 def test_an_environment_object_needs_no_id():
     env = make("probe/constant")
     assert Experiment(env=env).env.id is env
+    for written in (env, {"id": env, "params": {"scale": 2}}):
+        read = load_experiment({"env": written, "algorithm": "ppo"}, ["algorithm.gamma=0.5"])
+        assert read.env.id is env and read.hyper.gamma == Schedule(0.5)
+        assert dict(read.env.params) == ({} if written is env else {"scale": 2})
     with pytest.raises(ValueError, match="env.kwargs"):
         EnvConfig(env, kwargs={"limit": 3})
 

@@ -153,7 +153,8 @@ def duel_against(run, rest="params: {}", arguments="group: hiders"):
         ("{runs}/hunter", "group: hiders", "plays seeker, not hiders"),
         ("{runs}/both", "group: hiders, seed: 9", "seed: 9 did not run"),
         ("{runs}/both", "group: hiders, greedy: 2", "opponent.greedy: must be true or false"),
-        ("still", "group: hiders, seed: 1", "unknown argument of wrapper opponent 'seed'"),
+        ("still", "group: hiders, seed: 1", "opponent.seed: is for a run, and still is none; leave it out"),
+        ("{runs}/both", "group: hiders, sed: 9", "unknown key opponent.sed; did you mean seed?"),
         ("stil", "group: hiders", "did you mean still"),
     ],
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +21,9 @@ from agentgym_jax.tasks.base import Tasks, fixed
 from agentgym_jax.tasks.dealt import dealt
 from agentgym_jax.tasks.scheduled import scheduled
 from envs_jax.core import Env
+from envs_jax.wrappers.checks import between
+
+_ANY: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
 
 class EnvNumbers(NamedTuple):
@@ -33,20 +38,28 @@ def env_numbers(env: Env, experiment: Experiment) -> EnvNumbers:
     schedules = {name: value for name, value in changes.items() if isinstance(value, Schedule)}
     for name, schedule in schedules.items():
         _check_schedule(env.default_params, name, schedule)
+        for part in ("start", "end"):
+            _check_range(f"env.params.{name}.{part}", np.asarray(getattr(schedule, part)), env.ranges.get(name))
     ends = {name: float(value.at(jnp.float32(1.0))) if name in schedules else value for name, value in changes.items()}
-    params = with_numbers(env.default_params, ends)
+    params = with_numbers(env.default_params, ends, ranges=env.ranges)
     tasks = scheduled(schedules, lambda now: replaced(params, now)) if schedules else fixed(params)
-    held_out = [with_numbers(params, each, f"eval.params[{i}]") for i, each in enumerate(experiment.eval.params)]
+    settings = enumerate(experiment.eval.params)
+    held_out = [with_numbers(params, each, f"eval.params[{i}]", env.ranges) for i, each in settings]
     return EnvNumbers(params, tasks, dealt(held_out) if held_out else None)
 
 
-def with_numbers(params: Any, changes: Mapping[str, Any], section: str = "env.params") -> Any:
-    """`params` with these numbers changed, each in the dtype and shape that it has there."""
+def with_numbers(
+    params: Any, changes: Mapping[str, Any], section: str = "env.params", ranges: Mapping[str, tuple[float, float]] = _ANY
+) -> Any:
+    """`params` with these numbers changed, each in the dtype and shape that it has there, and in its range."""
     if not changes:
         return params
-    fields = _fields(params)
+    fields = numbers_of(params)
     check.known_keys(section, changes, fields)
-    return replaced(params, {name: _like(f"{section}.{name}", value, fields[name]) for name, value in changes.items()})
+    new = {name: _like(f"{section}.{name}", value, fields[name]) for name, value in changes.items()}
+    for name, value in new.items():
+        _check_range(f"{section}.{name}", np.asarray(value), ranges.get(name))
+    return replaced(params, new)
 
 
 def replaced(params: Any, new: Mapping[str, Any]) -> Any:
@@ -57,7 +70,8 @@ def replaced(params: Any, new: Mapping[str, Any]) -> Any:
     return replace(params, **new)
 
 
-def _fields(params: Any) -> dict[str, Any]:
+def numbers_of(params: Any) -> dict[str, Any]:
+    """The numbers of an environment by name, {} where its params are no record."""
     if isinstance(params, Mapping):
         fields = dict(params)
     elif dataclasses.is_dataclass(params) and not isinstance(params, type):
@@ -73,7 +87,7 @@ def _read(name: str, value: Any) -> Any:
 
 def _check_schedule(params: Any, name: str, schedule: Schedule) -> None:
     """Refuses a schedule for what is no single float, and `over` and `warmup` that are no parts of a run."""
-    fields = _fields(params)
+    fields = numbers_of(params)
     check.known_keys("env.params", [name], fields)
     default = jnp.asarray(fields[name])
     if default.shape or not jnp.issubdtype(default.dtype, jnp.floating):
@@ -82,6 +96,12 @@ def _check_schedule(params: Any, name: str, schedule: Schedule) -> None:
     for part in ("over", "warmup"):
         if not 0.0 <= getattr(schedule, part) <= 1.0:
             raise ConfigError(f"env.params.{name}.{part}: must be between 0 and 1, got {getattr(schedule, part):g}")
+
+
+def _check_range(field: str, value: np.ndarray, wanted: tuple[float, float] | None) -> None:
+    low, high = wanted or (-math.inf, math.inf)
+    if not np.all(np.isfinite(value) & (value >= np.float32(low)) & (value <= np.float32(high))):
+        raise ConfigError(f"{field}: must be a finite number{between(low, high)}, got {value.tolist()}")
 
 
 def _like(field: str, value: Any, default: Any) -> jax.Array:

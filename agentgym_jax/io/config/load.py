@@ -22,6 +22,7 @@ from agentgym_jax.io.config.frozen import thaw
 from agentgym_jax.io.config.typed import typed, typed_algorithm
 from agentgym_jax.io.sweeps import varied as sweep
 from agentgym_jax.models.config import NetworkConfig
+from envs_jax.core import Env
 
 _SCHEMAS = {"network": NetworkConfig, "train": TrainConfig, "eval": EvalConfig, "log": LogConfig}
 
@@ -30,9 +31,21 @@ def load_experiment(config: str | Path | Mapping[str, Any], overrides: Sequence[
     """The `Experiment` of a config name (`gymnax/cartpole_ppo`), a .yaml or .json file, or a mapping.
 
     `overrides` are `key=value` with dotted keys and YAML values, `algorithm.gamma=0.98`. Raises ValueError, in one line, for
-    an unknown name or key (with the nearest), a value of the wrong type and whatever `Experiment` refuses.
+    an unknown name or key (with the nearest), a value of the wrong type and whatever `Experiment` refuses. In a mapping `env`
+    or `env.id` may be an `Env` object.
     """
-    return from_plain(load_plain(config, overrides))
+    config, env = _without_object(config)
+    experiment = from_plain(load_plain(config, overrides))
+    return experiment if env is None else dataclasses.replace(experiment, env=dataclasses.replace(experiment.env, id=env))
+
+
+def _without_object(config: Any) -> tuple[Any, Env | None]:
+    """The settings as plain data, with some id in the place of an `Env` object, and the object."""
+    section = config.get("env") if isinstance(config, Mapping) else None
+    env = section.get("id") if isinstance(section, Mapping) else section
+    if not isinstance(env, Env):
+        return config, None
+    return {**config, "env": {**(section if isinstance(section, Mapping) else {}), "id": "probe/constant"}}, env
 
 
 def from_plain(plain: Mapping[str, Any]) -> Experiment:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentgym_jax.io.running.policy import Policy
 
 _OPPONENT = "opponent"
+_ARGUMENTS = ("name", "group", "policy", "strength", "seed", "greedy")
 _SEES = ("num_agents", "observation_space", "action_space", "groups")  # of a spec: what an action depends on
 
 
@@ -102,7 +103,12 @@ def frozen_opponent(entry: Any, env: Env) -> Any:
     whether it acts by its mode (default: true). Raises ConfigError for a path that is no run, and for a run that cannot play
     the group.
     """
-    if not isinstance(entry, Mapping) or entry.get("name") != _OPPONENT or not _is_path(entry.get("policy"), entry, env):
+    if not isinstance(entry, Mapping) or entry.get("name") != _OPPONENT:
+        return entry
+    check.known_keys(_OPPONENT, entry, _ARGUMENTS)
+    if not _is_path(entry.get("policy"), entry, env):
+        if of_runs := [name for name in ("seed", "greedy") if name in entry]:
+            raise ConfigError(f"opponent.{of_runs[0]}: is for a run, and {entry.get('policy')} is none; leave it out")
         return entry
     entry = dict(entry)
     path, seed, greedy = entry["policy"], entry.pop("seed", None), entry.pop("greedy", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -14,10 +15,12 @@ from envs_jax.adapters.jaxmarl.base import JaxmarlEnv, State
 from envs_jax.adapters.jaxmarl.library import PARTICLES
 from envs_jax.core import EnvSpec, Group
 from envs_jax.spaces import Box, Discrete
+from envs_jax.wrappers.checks import number
 
 _CHOICES = {"action_type": {"discrete": "Discrete", "continuous": "Continuous"}, "score_function": {"sum": "sum", "min": "min"}}
 # Of the library's arguments: those that follow from others, and the numbers of the physics, which it takes without naming them.
 _NOT_OURS = ("dim_c", "dim_p", "max_steps", "dt", "agents", "landmarks", "action_spaces", "observation_spaces", "colour")
+_RANGES = {"dt": (1e-6, math.inf), "damping": (0.0, 1.0), "contact_margin": (1e-6, math.inf), "view_radius": (0.0, math.inf)}
 _PHYSICS = {"dt": 0.1, "damping": 0.25, "contact_force": 100.0, "contact_margin": 1e-3}
 
 
@@ -81,6 +84,8 @@ def _build(environment: str, build: Any, limit: int, given: dict[str, Any]) -> A
     for name, value in choices.items():
         check_choice(environment, name, value, _CHOICES[name])
     check_values(environment, known, {name: value for name, value in given.items() if name not in choices})
+    for name in given.keys() & _RANGES.keys():
+        number(f"{environment}: {name}", given[name], *_RANGES[name])
     named = {name: _CHOICES[name][value] for name, value in choices.items()}
     try:
         return build(**given | named | ({"max_steps": limit} if own else {}))
