@@ -83,7 +83,7 @@ def test_algorithms_lists_names_and_the_settings_of_one(agentgym):
 def test_envs_tells_about_one_environment_as_it_would_be_built(agentgym):
     told = agentgym("envs", "multi/tag", "env.kwargs.num_prey=2").stdout.splitlines()
     assert told[0] == "# multi/tag" and "Rewards are individual" in " ".join(told)
-    for line in ("agents: 5", "groups: predator (3), prey (2)", "action: Discrete(n=5)", "episode limit: 25", "prey: flee, rest"):
+    for line in ("agents: 5", "groups: predator (3), prey (2)", "action: Discrete(n=5)", "prey: flee, rest"):
         assert line in told
     assert "env.params.dt=0.1  # at least 1e-06" in told and "env.params.damping=0.25  # 0 to 1" in told
     assert "agents: one, without an agent axis" in agentgym("envs", "probe/policy").stdout
