@@ -87,7 +87,7 @@ def test_envs_tells_about_one_environment_as_it_would_be_built(agentgym):
         assert line in told
     assert "env.params.dt=0.1  # at least 1e-06" in told and "env.params.damping=0.25  # 0 to 1" in told
     assert "agents: one, without an agent axis" in agentgym("envs", "probe/policy").stdout
-    assert "did you mean multi/tag?" in agentgym("envs", "multi/tagg").stderr
+    assert "did you mean multi/tag " in agentgym("envs", "multi/tagg").stderr
 
 
 def test_info_prints_what_belongs_into_a_bug_report(agentgym):

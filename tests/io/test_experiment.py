@@ -56,7 +56,7 @@ def test_an_environment_object_needs_no_id():
     assert Experiment(env=env).env.id is env
     for written in (env, {"id": env, "params": {"scale": 2}}):
         read = load_experiment({"env": written, "algorithm": "ppo"}, ["algorithm.gamma=0.5"])
-        assert read.env.id is env and read.hyper.gamma == Schedule(0.5)
+        assert read.env.id is env and read.hyper.gamma == 0.5
         assert dict(read.env.params) == ({} if written is env else {"scale": 2})
     with pytest.raises(ValueError, match="env.kwargs"):
         EnvConfig(env, kwargs={"limit": 3})
