@@ -163,6 +163,12 @@ def check_play(env: Env) -> None:
         check_episode(limited, jax.tree.map(operator.itemgetter((slice(None), copy)), steps))
 
 
+def check_rest(x: np.ndarray) -> None:
+    """All rows are the first; floats but for the last bits, which differ where XLA fuses a step with what is seen after it."""
+    slack = 1e-6 if np.issubdtype(x.dtype, np.floating) else 0
+    np.testing.assert_allclose(x.astype(np.float64), np.broadcast_to(x[:1], x.shape).astype(np.float64), rtol=slack, atol=slack)
+
+
 def check_episode(env: TimeLimit, steps: TimeStep) -> None:
     """One episode [T + 1, ...] from its start into the steps after its end."""
     end = int(np.argmax(steps.last))
@@ -170,7 +176,7 @@ def check_episode(env: TimeLimit, steps: TimeStep) -> None:
     if (steps.discount[end] > 0).any():  # cut: never early, and the future keeps its value
         assert end in limits
     for name in ("observation", "discount", "alive", "last", "action_mask", "metrics"):
-        jax.tree.map(lambda x: np.testing.assert_array_equal(x[end:], x[[end] * len(x[end:])]), getattr(steps, name))
+        jax.tree.map(lambda x: check_rest(x[end:]), getattr(steps, name))
     assert (steps.reward[end + 1 :] == 0).all()
     if env.spec.num_agents is None:
         assert steps.alive[:end].all() and (steps.discount[:end] > 0).all()
