@@ -8,8 +8,8 @@ Both sides play in one process, in turn, in one compiled scan each, and start en
 jaxmarl by its `step`. Of both are kept the agents' observations, the rewards and the ends, so that nothing can be optimised
 away. Discrete actions are drawn in the same way, one uniform number an agent; ours among the legal ones, jaxmarl's of the whole
 space. Best of all rounds. Needs the extra `jaxmarl`; writes experiments/results/benchmark/environments.json and the table of
-docs/environments.md after every environment. With a part of an id only its rows change; each row says when, at which revision
-and on what it was measured. All takes 40 minutes on two cores.
+docs/environments.md after every environment. With a part of an id only its rows change; each row names its revision, rounds and
+device. All takes 40 minutes on two cores.
 """
 
 from __future__ import annotations
