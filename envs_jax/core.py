@@ -104,19 +104,23 @@ class EnvSpec:
         return np.repeat(np.stack(rows), [group.size for group in self.groups], axis=0)
 
     def sample_actions(self, key: jax.Array, timestep: TimeStep) -> jax.Array:
-        """A uniformly random legal (joint) action in the environment's shape; action 0 where nothing is legal."""
-        space, shape = self.action_space, () if self.num_agents is None else (self.num_agents,)
+        """A uniformly random legal (joint) action in the environment's shape; action 0 where nothing is legal.
+
+        For a TimeStep of N environments one action each, [N, ...], all from the one key.
+        """
+        space, shape = self.action_space, (*timestep.last.shape, *(() if self.num_agents is None else (self.num_agents,)))
         if isinstance(space, Box):
-            keys = jax.random.split(key, shape) if shape else key
-            return jax.vmap(space.sample)(keys) if shape else space.sample(keys)
+            return space.sample(key, shape)
         sizes = (space.n,) if isinstance(space, Discrete) else space.nvec
         mask, own = timestep.action_mask, self.own_actions
         if own is not None:
-            mask = jnp.asarray(own) if isinstance(mask, tuple) else mask & own
+            own = jnp.broadcast_to(own, (*shape, own.shape[-1]))
+            mask = own if isinstance(mask, tuple) else mask & own
+        noise = jax.random.uniform(key, (*shape, len(sizes)))
         heads, start = [], 0
-        for size, key_head in zip(sizes, jax.random.split(key, len(sizes)), strict=True):
+        for head, size in enumerate(sizes):
             legal = None if isinstance(mask, tuple) else mask[..., start : start + size]
-            heads.append(_choice(jax.random.uniform(key_head, shape), size, legal))
+            heads.append(_choice(noise[..., head], size, legal))
             start += size
         return heads[0] if isinstance(space, Discrete) else jnp.stack(heads, axis=-1)
 

@@ -30,9 +30,9 @@ class Discrete:
     def dtype(self) -> np.dtype:
         return np.dtype(np.int32)
 
-    def sample(self, key: jax.Array) -> jax.Array:
-        """One uniform element, shape ()."""
-        return jax.random.randint(key, (), 0, self.n, jnp.int32)
+    def sample(self, key: jax.Array, leading: tuple[int, ...] = ()) -> jax.Array:
+        """Uniform elements, int32 [*leading]."""
+        return jax.random.randint(key, leading, 0, self.n, jnp.int32)
 
     def contains(self, x: jax.Array) -> jax.Array:
         """Whether `x` has this shape and kind of number, and lies inside: a boolean scalar."""
@@ -61,9 +61,10 @@ class MultiDiscrete:
     def dtype(self) -> np.dtype:
         return np.dtype(np.int32)
 
-    def sample(self, key: jax.Array) -> jax.Array:
-        """One uniform element, shape [len(nvec)]."""
-        return jax.random.randint(key, self.shape, 0, jnp.asarray(self.nvec, jnp.int32), jnp.int32)
+    def sample(self, key: jax.Array, leading: tuple[int, ...] = ()) -> jax.Array:
+        """Uniform elements, int32 [*leading, len(nvec)]."""
+        shape = (*leading, *self.shape)
+        return jax.random.randint(key, shape, 0, jnp.broadcast_to(jnp.asarray(self.nvec, jnp.int32), shape), jnp.int32)
 
     def contains(self, x: jax.Array) -> jax.Array:
         """Whether `x` has this shape and kind of number, and lies inside: a boolean scalar."""
@@ -113,14 +114,15 @@ class Box:
         """Whether every bound is finite."""
         return bool(all(np.all(np.isfinite(b)) for b in self.bounds()))
 
-    def sample(self, key: jax.Array) -> jax.Array:
-        """One element of this shape: uniform between finite bounds, normal (clipped) where a bound is infinite."""
-        low, high = (jnp.asarray(b, jnp.float32) for b in self.bounds())
+    def sample(self, key: jax.Array, leading: tuple[int, ...] = ()) -> jax.Array:
+        """Elements, [*leading, *shape]: uniform between finite bounds, normal (clipped) where a bound is infinite."""
+        shape = (*leading, *self.shape)
+        low, high = (jnp.broadcast_to(jnp.asarray(b, jnp.float32), shape) for b in self.bounds())
         finite = jnp.isfinite(low) & jnp.isfinite(high)
         if np.issubdtype(self.dtype, np.integer):
-            return jax.random.randint(key, self.shape, low.astype(jnp.int32), high.astype(jnp.int32) + 1).astype(self.dtype)
-        uniform = jax.random.uniform(key, self.shape, minval=jnp.where(finite, low, 0.0), maxval=jnp.where(finite, high, 1.0))
-        normal = jnp.clip(jax.random.normal(key, self.shape), low, high)
+            return jax.random.randint(key, shape, low.astype(jnp.int32), high.astype(jnp.int32) + 1).astype(self.dtype)
+        uniform = jax.random.uniform(key, shape, minval=jnp.where(finite, low, 0.0), maxval=jnp.where(finite, high, 1.0))
+        normal = jnp.clip(jax.random.normal(key, shape), low, high)
         return jnp.where(finite, uniform, normal).astype(self.dtype)
 
     def contains(self, x: jax.Array) -> jax.Array:

@@ -57,11 +57,7 @@ def vector(env: Env, n: int) -> Vector:
 
 def random_policy(spec: EnvSpec) -> Policy:
     """Uniformly random legal actions for N environments."""
-
-    def act(key: jax.Array, timestep: TimeStep) -> jax.Array:
-        return jax.vmap(spec.sample_actions)(jax.random.split(key, timestep.last.shape[0]), timestep)
-
-    return act
+    return spec.sample_actions
 
 
 def rollout(env: Env, policy: Policy, key: jax.Array, steps: int, n: int, params: Any = None) -> Rollout:

@@ -120,7 +120,7 @@ def watcher(spec: EnvSpec, record=ALL_FIELDS) -> Algorithm:
 
     def act(learner, hyper, carry, timestep, world, reset, key, clock, explore):
         carry = jnp.where(reset, 0, carry) + 1
-        action = jax.vmap(spec.sample_actions)(jax.random.split(key, timestep.last.shape[0]), timestep)
+        action = spec.sample_actions(key, timestep)
         return carry, action, {"age": carry, "seen": timestep.observation, "world": world}
 
     return Algorithm(

@@ -122,16 +122,14 @@ def _act(acting: Acting, learner: Any, hyper: Any, clock: Clock, uniform: bool) 
     env, tasks, algorithm = acting.env, acting.tasks, acting.algorithm
 
     def act(actor: ActorState, key: jax.Array):
-        key_policy, key_uniform = jax.random.split(key)
         timestep, world = actor.timestep, ()
         if "world" in algorithm.record:
             world = see_world(env, tasks, actor.env_state, actor.task, timestep)
         carry, action, extras = algorithm.act(
-            learner, hyper, actor.carry, timestep, world, actor.reset, key_policy, clock, True
+            learner, hyper, actor.carry, timestep, world, actor.reset, key, clock, True
         )
-        if uniform:
-            keys = jax.random.split(key_uniform, timestep.last.shape[0])
-            action = jax.vmap(env.spec.sample_actions)(keys, timestep)
+        if uniform:  # the policy's choice by the same key is forgotten
+            action = env.spec.sample_actions(key, timestep)
         return carry, action, extras, world
 
     return act

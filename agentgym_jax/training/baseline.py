@@ -33,8 +33,7 @@ def random_algorithm(spec: EnvSpec) -> Algorithm:
     """Uniformly random legal actions; learns nothing."""
 
     def act(learner, hyper, carry, timestep, world, reset, key, clock, explore):
-        keys = jax.random.split(key, timestep.last.shape[0])
-        return carry, jax.vmap(spec.sample_actions)(keys, timestep), ()
+        return carry, spec.sample_actions(key, timestep), ()
 
     return acting_only(lambda batch_shape: (), act)
 

@@ -117,6 +117,26 @@ def test_the_largest_random_number_is_the_last_legal_choice(size):
     assert _choice(largest, size, jnp.arange(size) != size - 1) == max(size - 2, 0)
 
 
+@pytest.mark.parametrize("space", (Discrete(5), MultiDiscrete((5, 4)), Box(-2, 2, (3,))))
+def test_one_key_serves_many_environments_and_more_of_them_change_no_action(space):
+    spec = EnvSpec(Box(0, 1, (1,)), space, num_agents=2)
+    draw = lambda n: spec.sample_actions(jax.random.key(0), jax.vmap(lambda _: timestep(discount=(1.0, 1.0)))(jnp.arange(n)))  # noqa: E731
+    actions = np.asarray(draw(3000), np.float64)
+    assert actions.shape == (3000, 2, *space.shape) and draw(3).dtype == space.dtype
+    np.testing.assert_array_equal(draw(3), actions[:3])
+    columns = actions.reshape(3000, -1)
+    between = np.corrcoef(np.concatenate([columns[:-1], columns[1:]], axis=1).T)
+    assert np.abs(between - np.eye(len(between))).max() < 0.08
+
+
+@pytest.mark.parametrize("space", (Discrete(5), MultiDiscrete((5, 4)), Box(0, np.inf, (3,)), Box(0, 9, (2,), np.int8)))
+def test_spaces_draw_as_many_as_asked(space):
+    drawn = space.sample(jax.random.key(0), (4, 7))
+    assert drawn.shape == (4, 7, *space.shape) and drawn.dtype == space.dtype
+    assert jax.vmap(jax.vmap(space.contains))(drawn).all() and len(np.unique(drawn)) > 3
+    assert space.contains(space.sample(jax.random.key(0)))
+
+
 def test_random_boxes_differ_between_agents():
     spec = EnvSpec(Box(0, 1, (1,)), Box(-2, 2, (3,)), num_agents=2)
     action = spec.sample_actions(jax.random.PRNGKey(0), timestep(discount=(1.0, 1.0)))

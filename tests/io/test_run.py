@@ -1,6 +1,7 @@
 """The runner and what it leaves behind, on one tiny run."""
 
 import dataclasses
+import functools
 import json
 import signal
 
@@ -156,6 +157,19 @@ def test_a_policy_has_natural_shapes_and_the_environments_own_units():
     learner = jax.tree.map(lambda x: jnp.full_like(x, 9.0), policy.learner)
     _, action = dataclasses.replace(policy, learner=learner)(policy.init(), jnp.float32([1.0]), jax.random.key(0))
     assert action == 3
+
+
+def test_a_policy_refuses_what_its_environment_does_not_show():
+    assembly = assemble(tiny("env=multi/switch"))
+    policy = Policy(assembly, jax.jit(assembly.algorithm.init)(jax.random.key(0), assembly.hyper), assembly.hyper)
+    act = functools.partial(jax.eval_shape, policy.__call__, policy.init((2,)))
+    seen, key, mask = jnp.ones((2, 3, 2)), jax.random.key(0), jnp.ones((2, 3, 4), bool)
+    assert act(seen, key, mask)[1].shape == (2, 3)
+    for wrong in (jnp.ones((2, 3, 4)), jnp.ones((3, 2, 2)), jnp.ones(2), jnp.float32(1), (seen, seen)):
+        with pytest.raises(ValueError, match=r"observation is .*, the environment shows \[3, 2\]"):
+            act(wrong, key)
+    with pytest.raises(ValueError, match=r"action_mask is \[3, 4\], to this observation belongs \[2, 3, 4\]"):
+        act(seen, key, mask[0])
 
 
 def test_only_members_that_ran_have_a_policy(finished):

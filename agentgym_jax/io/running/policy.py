@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from agentgym_jax.io.running.assemble import Assembly
 from agentgym_jax.types import Clock
-from envs_jax.core import TimeStep
-from envs_jax.spaces import Box
+from envs_jax.core import EnvSpec, TimeStep
+from envs_jax.spaces import Box, mask_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +39,13 @@ class Policy:
     def __call__(
         self, carry: Any, observation: Any, key: jax.Array, action_mask: Any = None, reset: Any = False
     ) -> tuple[Any, jax.Array]:
-        """The memory after this observation, and the action. `key` is read when the policy is not greedy."""
+        """The memory after this observation, and the action. `key` is read when the policy is not greedy.
+
+        Raises ValueError for an observation or a mask of another shape than the environment's.
+        """
         spec = self.assembly.env.spec
         single, agents = spec.num_agents is None, self.assembly.spec.num_agents
-        space = jax.tree.leaves(spec.observation_space)[0]
-        batch = jax.tree.leaves(observation)[0].shape
-        batch = batch[: len(batch) - len(space.shape) - (0 if single else 1)]
+        batch = _batch_of(spec, observation, action_mask)
         rows = math.prod(batch)
 
         def trainer(x: Any) -> jax.Array:
@@ -80,3 +81,21 @@ class Policy:
         low, high = (jnp.broadcast_to(jnp.asarray(bound, jnp.float32), action.shape) for bound in space.bounds())
         action = jnp.clip(action, -1.0, 1.0)
         return low * (0.5 - 0.5 * action) + high * (0.5 + 0.5 * action)
+
+
+def _batch_of(spec: EnvSpec, observation: Any, action_mask: Any) -> tuple[int, ...]:
+    """The axes that lead an observation, and its mask if there is one. Raises ValueError where others follow than in `spec`."""
+    agents = () if spec.num_agents is None else (spec.num_agents,)
+    own = [(*agents, *space.shape) for space in jax.tree.leaves(spec.observation_space)]
+    seen = [jnp.shape(x) for x in jax.tree.leaves(observation)]
+    batch = seen[0][: max(len(seen[0]) - len(own[0]), 0)] if seen else ()
+    if seen != [(*batch, *shape) for shape in own]:
+        raise ValueError(f"policy: observation is {_shapes(seen)}, the environment shows {_shapes(own)} behind axes of a batch")
+    legal = (*batch, *agents, mask_size(spec.action_space))
+    if action_mask is not None and not isinstance(action_mask, tuple) and jnp.shape(action_mask) != legal:
+        raise ValueError(f"policy: action_mask is {list(jnp.shape(action_mask))}, to this observation belongs {list(legal)}")
+    return batch
+
+
+def _shapes(shapes: list[tuple[int, ...]]) -> str:
+    return ", ".join(str(list(shape)) for shape in shapes) or "without arrays"
