@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agentgym_jax.ops.trees import flatten_rows
+from agentgym_jax.ops.trees import flatten_rows, select
 from agentgym_jax.tasks.base import Tasks
 from agentgym_jax.types import Across, Clock, Sizes
 from envs_jax.core import Env
@@ -47,6 +47,21 @@ def new_starts(env: Env, tasks: Tasks, tasks_state: Any, keys: jax.Array, clock:
         return Start(*env.reset(key_reset, tasks.params(task)), task)
 
     return jax.vmap(one)(keys, index)
+
+
+def restart(last: jax.Array, begin: Callable[[], Start], going_on: Start) -> Start:
+    """`going_on` [N], with a start of `begin()` in place of what ended, `last` bool [N].
+
+    A CPU skips all of it in a step that ends no episode. Elsewhere the host would have to wait for the answer whether to skip.
+    """
+
+    def replace() -> Start:
+        return select(last, begin(), going_on)
+
+    def replace_if_any() -> Start:
+        return jax.lax.cond(jnp.any(last), replace, lambda: going_on)
+
+    return jax.lax.platform_dependent(cpu=replace_if_any, default=replace)
 
 
 def env_numbers(num_envs: int, across: Across = Across()) -> jax.Array:

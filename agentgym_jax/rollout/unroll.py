@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,9 +11,9 @@ import jax.numpy as jnp
 
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.ops.teams import newcomers
-from agentgym_jax.ops.trees import select, strong
+from agentgym_jax.ops.trees import strong
 from agentgym_jax.rollout.episodes import advance_stats, count_ended, no_stats, no_totals
-from agentgym_jax.rollout.resets import Resets, Start, env_numbers, make_resets, new_starts
+from agentgym_jax.rollout.resets import Resets, Start, env_numbers, make_resets, new_starts, restart
 from agentgym_jax.tasks.base import Tasks
 from agentgym_jax.types import Across, ActorState, Clock, Sizes, Trajectory, Transition
 from envs_jax.core import Env, TimeStep
@@ -105,8 +106,8 @@ def unroll(
         }
         recorded = Transition(**{name: make() for name, make in recorded.items() if name in algorithm.record})
         stats, totals = count_ended(env.spec, advance_stats(env.spec, actor.stats, outcome), totals, outcome.last)
-        begun = resets.start(tasks_state, shared, reset_inputs, ended)
-        env_state, timestep, task = select(outcome.last, begun, Start(env_state, outcome, actor.task))
+        begin = functools.partial(resets.start, tasks_state, shared, reset_inputs, ended)
+        env_state, timestep, task = restart(outcome.last, begin, Start(env_state, outcome, actor.task))
         reset = restarts(actor.timestep, outcome)
         after = ActorState(env_state, timestep, task, carry, reset, stats)
         return (after, totals, ended + outcome.last.astype(jnp.int32)), recorded

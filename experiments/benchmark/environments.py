@@ -5,11 +5,11 @@ They run beside jaxmarl's own loop where it has the same environment.
     .venv/bin/python experiments/benchmark/environments.py [rounds] [part of an id]
 
 Both sides play in one process, in turn, in one compiled scan each, and start ended episodes anew: ours as training does it,
-jaxmarl by its `step`. Of both are kept the agents' observations, the rewards and the ends, so that nothing can be optimised
-away. Discrete actions are drawn in the same way, one uniform number an agent; ours among the legal ones, jaxmarl's of the whole
-space. Best of all rounds. Needs the extra `jaxmarl`; writes experiments/results/benchmark/environments.json and the table of
-docs/environments.md after every environment. With a part of an id only its rows change; each row names its revision, rounds and
-device. All takes 40 minutes on two cores.
+jaxmarl by its `step`. Of both are kept the agents' observations, the rewards, the ends, and jaxmarl's `info` beside our
+statistics of episodes, so that nothing can be optimised away. Actions are drawn in the same way, those of all environments at
+once; ours among the legal ones, jaxmarl's of the whole space. Best of all rounds. Needs the extra `jaxmarl`; writes
+experiments/results/benchmark/environments.json and the table of docs/environments.md after every environment. With a part of
+an id only its rows change; each row names its revision, rounds and device. All takes 40 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from agentgym_jax.io.running.assemble import with_agent_axis
 from agentgym_jax.rollout.unroll import make_acting, start, unroll
 from agentgym_jax.tasks.base import fixed
 from agentgym_jax.types import Clock, Sizes
+from envs_jax.spaces import Box
 
 NUM_ENVS = (1, 128, 1024)
 STEPS = {1: 2048, 128: 64, 1024: 16}  # of one call
@@ -49,10 +50,12 @@ Environment steps per second on {device}, random actions, one compiled loop that
 rounds, in turn with a loop over jaxmarl {jaxmarl}'s `step` where it has the same environment.
 `python experiments/benchmark/environments.py` writes this page.
 
-What the two sides share: the way of drawing discrete actions, and what is kept of a step (the agents' observations, rewards,
-ends). What differs belongs to them: jaxmarl's `step` makes a new start at every step, and a limit of 25 lasts 26; ours takes
-starts as training does (`docs/resets.md`), plays legal actions only, adds masks and metrics, and sees Overcooked in bytes where
-jaxmarl's version 2 has int32. `multi/switch` has a fourth action and masks, which jaxmarl's riddle has not.
+What the two sides share: the way of drawing random actions, and what is kept of a step (the agents' observations, rewards,
+ends; jaxmarl's `info`, our metrics). What differs belongs to them: jaxmarl's `step` makes a new start at every step, a limit
+of 25 lasts 26, and its loop, that of its baselines, hands one key on and splits it twice a step; ours splits keys before the
+loop, takes starts as training does (`docs/resets.md`), plays legal actions only, adds masks and statistics of episodes, and
+sees Overcooked in bytes where jaxmarl's version 2 has int32. `multi/switch` has a fourth action and masks, which jaxmarl's
+riddle has not.
 
 """
 
@@ -72,36 +75,38 @@ def ours(id: str, num_envs: int) -> Callable[[], int]:
 
 
 def theirs(peer: tuple[str, dict[str, Any]], num_envs: int) -> Callable[[], int]:
-    """The same for jaxmarl: its `step` under vmap and scan."""
+    """The same for jaxmarl: its `step` under vmap and scan, in the loop of its baselines, where one key is handed on."""
     importlib.import_module("envs_jax.adapters.jaxmarl.library")  # imports it without its noise
     import jaxmarl
 
     name, arguments = peer
     env = jaxmarl.make(name, **arguments)
+    act = _random_actions([env.action_space(agent) for agent in env.agents], num_envs)
 
-    spaces = [env.action_space(agent) for agent in env.agents]
-    discrete = all(hasattr(space, "n") for space in spaces)
-
-    def act(key: jax.Array) -> dict[str, jax.Array]:
-        if discrete:
-            noise = jax.random.uniform(key, (len(spaces),))
-            drawn = jnp.floor(noise * jnp.asarray([space.n for space in spaces])).astype(jnp.int32)
-        else:
-            keys = jax.random.split(key, len(spaces))
-            drawn = [space.sample(key) for space, key in zip(spaces, keys, strict=True)]
-        return dict(zip(env.agents, drawn, strict=True))
-
-    def step(state: Any, key: jax.Array) -> tuple[Any, Any]:
-        key_act, key_step = jax.random.split(key)
-        actions = jax.vmap(act)(jax.random.split(key_act, num_envs))
-        seen, state, reward, done, _ = jax.vmap(env.step)(jax.random.split(key_step, num_envs), state, actions)
-        return state, ({agent: seen[agent] for agent in env.agents}, reward, done)
+    def step(carried: tuple[Any, jax.Array], _: None) -> tuple[tuple[Any, jax.Array], Any]:
+        state, key = carried
+        key, key_act = jax.random.split(key)
+        actions = dict(zip(env.agents, act(key_act), strict=True))
+        key, key_step = jax.random.split(key)
+        seen, state, reward, done, told = jax.vmap(env.step)(jax.random.split(key_step, num_envs), state, actions)
+        return (state, key), ({agent: seen[agent] for agent in env.agents}, reward, done, told)
 
     def rollout(state: Any, key: jax.Array) -> tuple[Any, Any]:
-        return jax.lax.scan(step, state, jax.random.split(key, STEPS[num_envs]))
+        (state, _), kept = jax.lax.scan(step, (state, key), None, STEPS[num_envs])
+        return state, kept
 
     first = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), num_envs))[1]
     return _repeated(rollout, first, num_envs)
+
+
+def _random_actions(spaces: list[Any], num_envs: int) -> Callable[[jax.Array], list[jax.Array]]:
+    """key -> uniformly random actions of jaxmarl's spaces, [N] or [N, d] for every agent, from one draw as on our side."""
+    if all(hasattr(space, "n") for space in spaces):
+        sizes = jnp.asarray([space.n for space in spaces])
+        draw = lambda key: jnp.floor(jax.random.uniform(key, (num_envs, len(spaces))) * sizes).astype(jnp.int32)  # noqa: E731
+        return lambda key: list(draw(key).T)
+    boxes = [Box(space.low, space.high, space.shape, space.dtype) for space in spaces]
+    return lambda key: [box.sample(key, (num_envs,)) for box, key in zip(boxes, jax.random.split(key, len(boxes)), strict=True)]
 
 
 def _repeated(rollout: Callable[..., Any], first: Any, num_envs: int) -> Callable[[], int]:

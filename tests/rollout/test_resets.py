@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import envs_jax
-from agentgym_jax.rollout.resets import MODES, make_resets, new_starts, starts_each
+from agentgym_jax.rollout.resets import MODES, Start, make_resets, new_starts, restart, starts_each
 from agentgym_jax.rollout.unroll import make_acting, start, unroll
 from agentgym_jax.tasks.base import Tasks, fixed
 from agentgym_jax.types import Clock, Sizes
@@ -149,3 +149,32 @@ def test_a_task_changes_when_an_episode_does_and_never_before(mode):
         seen.append(last)
         actor = after
     assert np.any(seen) and not np.all(seen)
+
+
+def begin_and_count(made: list[int]) -> Start:
+    """Starts of three environments with the state 10 ... 12, counting in `made` how often they are computed."""
+    jax.debug.callback(lambda: made.append(1))
+    return Start(jnp.arange(10, 13), jnp.full((3, 2), 1.5), jnp.ones(3, bool))
+
+
+def test_what_ended_starts_anew_and_nothing_is_made_where_nothing_ended():
+    on, made = Start(jnp.arange(3), jnp.zeros((3, 2)), jnp.zeros(3, bool)), []
+    after = jax.jit(lambda last: restart(last, functools.partial(begin_and_count, made), on))
+    for last in ([False, True, False], [True, True, True]):
+        state, timestep, task = after(jnp.asarray(last))
+        assert state.tolist() == [10 + i if ended else i for i, ended in enumerate(last)]
+        assert timestep.tolist() == [[1.5 * ended] * 2 for ended in last] and task.tolist() == last
+    jax.effects_barrier()
+    assert len(made) == 2
+    jax.tree.map(np.testing.assert_array_equal, after(jnp.zeros(3, bool)), on)
+    jax.effects_barrier()
+    assert len(made) == 2 or jax.default_backend() != "cpu"
+
+
+def test_members_that_run_side_by_side_start_anew_each_where_its_own_episodes_ended():
+    on = Start(jnp.arange(3), jnp.zeros((3, 2)), jnp.zeros(3, bool))
+    last = jnp.asarray([[False, True, False], [False, False, False], [True, False, True]])
+    after = lambda last: restart(last, functools.partial(begin_and_count, []), on)  # noqa: E731
+    alone = [jax.jit(after)(row) for row in last]
+    together = jax.jit(jax.vmap(after))(last)
+    jax.tree.map(np.testing.assert_array_equal, together, jax.tree.map(lambda *rows: jnp.stack(rows), *alone))

@@ -44,7 +44,7 @@ class Params:
 class Told:
     """What the last step told beside its reward."""
 
-    shaped: jax.Array  # float32 [A]
+    shaped: jax.Array  # float32 [], the sum over cooks
     deliveries: jax.Array  # float32 []
 
 
@@ -101,21 +101,21 @@ class Overcooked(JaxmarlEnv):
         super().__init__(library, spec, tuple(library.agents))
 
     def start(self, library: Any) -> State:
-        nothing = Told(jnp.zeros(len(self.names), jnp.float32), jnp.float32(0))
-        return super().start(library).replace(told=nothing)
+        return super().start(library).replace(told=Told(jnp.float32(0), jnp.float32(0)))
 
     def play(self, key: jax.Array, state: State, action: jax.Array, params: Any) -> tuple[State, jax.Array]:
         _, library, rewards, _, more = self.library.step_env(key, state.library, self.actions(action))
         paid = jnp.stack([rewards[name] for name in self.names])
-        shaped = jnp.stack([more["shaped_reward"][name] for name in self.names])
+        shaped = [more["shaped_reward"][name] for name in self.names]
         # A soup may be paid in the same step as a button or a wrong soup of another cook is charged.
         deliveries = jnp.maximum(jnp.ceil(paid[0] / _DELIVERY), getattr(library, "new_correct_delivery", False))
-        on_top = jnp.sum(shaped, keepdims=True) if self._team else shaped
-        told = Told(shaped, jnp.maximum(deliveries, 0.0))
+        total = sum(shaped, start=jnp.float32(0))
+        on_top = total if self._team else jnp.stack(shaped)
+        told = Told(total, jnp.maximum(deliveries, 0.0))
         return state.replace(library=library, told=told), paid + params.shaping * on_top
 
     def view(self, state: State) -> jax.Array:
         return super().view(state).astype(jnp.int8)
 
     def metrics(self, state: State) -> dict[str, jax.Array]:
-        return {"deliveries": state.told.deliveries, "shaped_reward": jnp.sum(state.told.shaped)}
+        return {"deliveries": state.told.deliveries, "shaped_reward": state.told.shaped}
