@@ -117,10 +117,13 @@ class Box:
     def sample(self, key: jax.Array, leading: tuple[int, ...] = ()) -> jax.Array:
         """Elements, [*leading, *shape]: uniform between finite bounds, normal (clipped) where a bound is infinite."""
         shape = (*leading, *self.shape)
-        low, high = (jnp.broadcast_to(jnp.asarray(b, jnp.float32), shape) for b in self.bounds())
-        finite = jnp.isfinite(low) & jnp.isfinite(high)
+        bounds = self.bounds()
+        low, high = (jnp.broadcast_to(jnp.asarray(b, jnp.float32), shape) for b in bounds)
         if np.issubdtype(self.dtype, np.integer):
             return jax.random.randint(key, shape, low.astype(jnp.int32), high.astype(jnp.int32) + 1).astype(self.dtype)
+        if self.bounded:
+            return jax.random.uniform(key, shape, minval=low, maxval=high).astype(self.dtype)
+        finite = jnp.broadcast_to(np.isfinite(bounds[0]) & np.isfinite(bounds[1]), shape)
         uniform = jax.random.uniform(key, shape, minval=jnp.where(finite, low, 0.0), maxval=jnp.where(finite, high, 1.0))
         normal = jnp.clip(jax.random.normal(key, shape), low, high)
         return jnp.where(finite, uniform, normal).astype(self.dtype)

@@ -55,6 +55,8 @@ CASES = {
     "MPE_simple_speaker_listener_v4": Case(
         {"time_limit": 6}, lambda: PARTICLES["MPE_simple_speaker_listener_v4"](max_steps=LONG)
     ),
+    # Nothing collides here, so the adapter leaves the forces out.
+    "MPE_simple_adversary_v3": Case({"time_limit": 25}, lambda: PARTICLES["MPE_simple_adversary_v3"](max_steps=LONG)),
     # Their own limit is exact, and shows in a channel of version 1.
     "overcooked_cramped_room": Case(
         {"time_limit": 60, "reward": "individual"},
