@@ -3,6 +3,7 @@ Gessler et al. 2025, arXiv:2503.17821, whose layouts may hide the recipe, and wh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,7 +110,7 @@ class Overcooked(JaxmarlEnv):
         shaped = [more["shaped_reward"][name] for name in self.names]
         # A soup may be paid in the same step as a button or a wrong soup of another cook is charged.
         deliveries = jnp.maximum(jnp.ceil(paid[0] / _DELIVERY), getattr(library, "new_correct_delivery", False))
-        total = sum(shaped, start=jnp.float32(0))
+        total = functools.reduce(jnp.add, shaped)
         on_top = total if self._team else jnp.stack(shaped)
         told = Told(total, jnp.maximum(deliveries, 0.0))
         return state.replace(library=library, told=told), paid + params.shaping * on_top
