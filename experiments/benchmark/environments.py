@@ -7,7 +7,8 @@ They run beside jaxmarl's own loop where it has the same environment.
 Both sides play in one process, in turn, in one compiled scan each, and start ended episodes anew: ours as training does it,
 jaxmarl by its `step`. Of both are kept the agents' observations, the rewards, the ends, and jaxmarl's `info` beside our
 statistics of episodes, so that nothing can be optimised away. Actions are drawn in the same way, those of all environments at
-once (jaxmarl's Boxes agent by agent); ours among the legal ones, jaxmarl's of the whole space. Best of all rounds. Needs the extra `jaxmarl`; writes
+once (jaxmarl's Boxes agent by agent); ours among the legal ones, jaxmarl's of the whole
+space. Best of all rounds. Needs the extra `jaxmarl`; writes
 experiments/results/benchmark/environments.json and the table of docs/environments.md after every environment. With a part of
 an id only its rows change; each row names its revision, rounds and device. All takes 40 minutes on two cores.
 """
@@ -100,7 +101,7 @@ def theirs(peer: tuple[str, dict[str, Any]], num_envs: int) -> Callable[[], int]
 
 
 def _random_actions(spaces: list[Any], num_envs: int) -> Callable[[jax.Array], list[jax.Array]]:
-    """key -> uniformly random actions of jaxmarl's spaces, [N] or [N, d] for every agent, from one draw, a Box from one for each agent."""
+    """key -> uniformly random actions of jaxmarl's spaces, [N] or [N, d] for every agent: one draw, or one for each Box."""
     if all(hasattr(space, "n") for space in spaces):
         sizes = jnp.asarray([space.n for space in spaces])
         draw = lambda key: jnp.floor(jax.random.uniform(key, (num_envs, len(spaces))) * sizes).astype(jnp.int32)  # noqa: E731
