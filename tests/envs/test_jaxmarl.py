@@ -13,6 +13,7 @@ import envs_jax
 from envs_jax.adapters.jaxmarl.catalogue import ENVIRONMENTS
 from envs_jax.adapters.jaxmarl.library import KITCHENS, LAYOUTS, PARTICLES, SCENARIOS, HeuristicEnemySMAX, quiet
 from envs_jax.core import Env, TimeStep
+from envs_jax.spaces import Box
 
 from .contract import QUICK, check, check_types, relaxed, within
 from .kinds import KINDS, kind_of
@@ -57,6 +58,11 @@ CASES = {
     ),
     # Nothing collides here, so the adapter leaves the forces out.
     "MPE_simple_adversary_v3": Case({"time_limit": 25}, lambda: PARTICLES["MPE_simple_adversary_v3"](max_steps=LONG)),
+    # The adapter moves the prey together.
+    "MPE_simple_facmac_v1": Case(
+        {"time_limit": 25, "num_good_agents": 2}, lambda: PARTICLES["MPE_simple_facmac_v1"](num_good_agents=2, max_steps=LONG)
+    ),
+    "MPE_simple_facmac_9a_v1": Case({"time_limit": 25}, lambda: PARTICLES["MPE_simple_facmac_9a_v1"]()),
     # Their own limit is exact, and shows in a channel of version 1.
     "overcooked_cramped_room": Case(
         {"time_limit": 60, "reward": "individual"},
@@ -72,7 +78,9 @@ CASES = {
 
 
 def chosen(env: Env, key: jax.Array, timestep: TimeStep, wanted: jax.Array) -> jax.Array:
-    """The wanted actions [A], with what RANDOM and FIGHT stand for."""
+    """The wanted actions [A], with what RANDOM and FIGHT stand for; of a Box random ones."""
+    if isinstance(env.spec.action_space, Box):
+        return env.spec.sample_actions(key, timestep)
     action = jnp.where(wanted == RANDOM, env.spec.sample_actions(key, timestep), wanted)
     if "won" in timestep.metrics:
         shots = timestep.action_mask[:, 5:]
@@ -81,7 +89,7 @@ def chosen(env: Env, key: jax.Array, timestep: TimeStep, wanted: jax.Array) -> j
     return action.astype(jnp.int32)
 
 
-def play(case: Case, env: Env, library: Any, key: jax.Array, wanted: jax.Array):
+def play(case: Case, env: Any, library: Any, key: jax.Array, wanted: jax.Array):
     """One episode of `wanted` actions [T, A]; from each state the library takes the same step beside the adapter.
 
     Gives what the start shows and what each step shows, (of the adapter, of the library) each, and each step's TimeStep.
@@ -91,7 +99,7 @@ def play(case: Case, env: Env, library: Any, key: jax.Array, wanted: jax.Array):
     params = params.replace(shaping=jnp.float32(SHAPING)) if hasattr(params, "shaping") else params
 
     def by_agent(named):
-        return [jnp.asarray(named[name], jnp.float32) for name in library.agents]
+        return [jnp.asarray(named[name], jnp.float32) for name in env.names]
 
     def shown(state, timestep, own, seen):
         width = timestep.observation.shape[1]
@@ -108,7 +116,8 @@ def play(case: Case, env: Env, library: Any, key: jax.Array, wanted: jax.Array):
         state, timestep = before
         action = chosen(env, key_act, timestep, wanted)
         after = env.transition(key_step, state, action, params)
-        named = {name: action[agent] for agent, name in enumerate(library.agents)}
+        named = dict.fromkeys(library.agents, action[0])  # those that the library moves, too
+        named |= {name: action[agent] for agent, name in enumerate(env.names)}
         seen, own, reward, done, more = library.step_env(key_step, state.library, named)
         told = {"reward": jnp.stack(by_agent(reward)), "done": done["__all__"]}
         told |= {name: jnp.stack(by_agent(value)) for name, value in more.items()}

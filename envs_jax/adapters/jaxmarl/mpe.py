@@ -1,4 +1,4 @@
-"""The particle environments of Lowe et al. 2017, arXiv:1706.02275, after PettingZoo's; and FACMAC's, arXiv:2003.06709."""
+"""The particle environments of Lowe et al. 2017, arXiv:1706.02275, after PettingZoo's."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ class MPE(JaxmarlEnv):
     """`MPE_<name>`, by the library's ids. Episodes never truly end: `time_limit` cuts them, after exactly as many steps.
 
     Agents of different kinds are groups, named as the library names its agents (adversary, agent, speaker, ...). Observations
-    are padded with zeros to the widest, and what an agent cannot do is masked. In FACMAC's tasks the library moves the prey, so
-    only the adversaries are agents. Rewards are individual; the library's logs show the sum over agents. All agents'
-    observations side by side are the world.
+    are padded with zeros to the widest, and what an agent cannot do is masked. Rewards are individual; the library's logs show
+    the sum over agents. All agents' observations side by side are the world.
 
     Args:
         name: the library's id.
@@ -46,7 +45,7 @@ class MPE(JaxmarlEnv):
         environment = f"jaxmarl/{name}"
         limit = check_time_limit(environment, time_limit)
         library = _build(environment, PARTICLES[name], limit, kwargs)
-        names = tuple(library.adversaries if "facmac" in name else library.agents)
+        names = self.controlled(library)
         seen = jax.eval_shape(library.reset, jax.random.PRNGKey(0))[0]
         self._widths = [seen[agent].shape[0] for agent in names]
         self._choices = [_action_space(library, agent) for agent in names]
@@ -61,6 +60,10 @@ class MPE(JaxmarlEnv):
         super().__init__(library, spec, names)
         self._mask = spec.own_actions if isinstance(widest, Discrete) else None
         self._idle = {name: jnp.zeros(widest.shape, widest.dtype) for name in library.agents if name not in names}
+
+    def controlled(self, library: Any) -> tuple[str, ...]:
+        """The library's names of the agents; it moves the others."""
+        return tuple(library.agents)
 
     def view(self, state: State) -> jax.Array:
         seen, widest = self.library.get_obs(state.library), self.spec.observation_space.shape[0]
