@@ -145,7 +145,7 @@ def _random_player(target: str, overrides: Sequence[str]) -> _Player:
 
 
 def watchable() -> list[str]:
-    """The ids of the environments that draw their own pictures."""
+    """The ids of this project's own environments that draw pictures."""
     return [f"multi/{name}" for name, kind in multi.ENVIRONMENTS.items() if kind.render is not Env.render]
 
 
@@ -162,7 +162,8 @@ def _drawing(player: _Player) -> Callable[[Any, TimeStep], jax.Array]:
             return lambda state, timestep: planes(timestep.observation)
     raise ConfigError(
         f"{player.name} draws no pictures, and it is not one agent that observes an image; to be watched are"
-        f" {', '.join(watchable())}, and environments of one agent that observe an image, such as gymnax/Breakout-MinAtar"
+        f" {', '.join(watchable())}, all of jaxmarl, and environments of one agent that observe an image, such as"
+        " gymnax/Breakout-MinAtar"
     )
 
 

@@ -28,8 +28,8 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, EnvSpec, TimeStep
-from envs_jax.multi.pictures import GROUND, tiles
 from envs_jax.names import unknown
+from envs_jax.pictures import GROUND, tiles
 from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers.checks import whole
 

@@ -12,7 +12,6 @@ which is 0 far apart and rises with the depth to which they overlap. There is no
 
 from __future__ import annotations
 
-import colorsys
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +21,8 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, TimeStep
-from envs_jax.multi.pictures import Colour, blank, disc
 from envs_jax.names import unknown
+from envs_jax.pictures import Colour, plane
 from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers.checks import whole
 
@@ -33,7 +32,6 @@ ACTIONS = ("discrete", "continuous")
 LEAST = 1e-6  # of what is divided by
 PHYSICS = {"damping": (0.0, 1.0)} | dict.fromkeys(("dt", "contact_margin", "mass"), (LEAST, math.inf))
 PHYSICS |= dict.fromkeys(("contact_force", "radius", "acceleration", "max_speed"), (0.0, math.inf))
-_PIXELS = 160
 
 
 @struct.dataclass
@@ -193,21 +191,9 @@ def vector_space(size: int) -> Box:
     return Box(-math.inf, math.inf, (size,))
 
 
-def palette(count: int) -> list[Colour]:
-    """`count` colours that can be told apart, around the colour circle."""
-    around = [colorsys.hsv_to_rgb(number / count, 0.75, 0.8) for number in range(count)]
-    return [(round(255 * red), round(255 * green), round(255 * blue)) for red, green, blue in around]
-
-
 def picture(bodies: Bodies, radius: Sequence[float], colours: Sequence[Colour | jax.Array]) -> jax.Array:
     """Discs, the larger ones below, RGB uint8 [160, 160, 3].
 
-    `radius` and `colours`: one for each moving body, then one for each landmark. Shown is the square from −1.2 to 1.2, or more
-    where somebody is further out.
+    `radius` and `colours`: one for each moving body, then one for each landmark.
     """
-    centres = jnp.concatenate([bodies.position, bodies.landmarks])
-    view = jnp.maximum(jnp.max(jnp.abs(centres)) + 0.2, 1.2)
-    canvas = blank(_PIXELS, _PIXELS)
-    for number in sorted(range(len(radius)), key=lambda number: -radius[number]):
-        canvas = disc(canvas, centres[number] / view, radius[number] / view, colours[number])
-    return canvas
+    return plane(jnp.concatenate([bodies.position, bodies.landmarks]), radius, colours)

@@ -13,6 +13,7 @@ from flax import struct
 from envs_jax.core import EnvSpec, TimeStep
 from envs_jax.multi import particles
 from envs_jax.multi.particles import MOVES, Bodies, Physics
+from envs_jax.pictures import palette
 from envs_jax.wrappers.checks import whole
 
 AGENTS = 2
@@ -102,7 +103,7 @@ class Reference(particles.ParticleWorld):
 
     def render(self, state: State) -> jax.Array:
         """An RGB picture, uint8 [160, 160, 3]: the landmarks, and each agent in the colour of the landmark it has to go to."""
-        colours = particles.palette(self._landmarks)
+        colours = palette(self._landmarks)
         goals = jnp.asarray(colours, jnp.uint8)[state.goal]
         radius = [RADIUS / 2] * AGENTS + [LANDMARK_RADIUS] * self._landmarks
         return particles.picture(state, radius, [goals[0], goals[1], *colours])

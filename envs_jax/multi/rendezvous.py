@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, EnvSpec, TimeStep
-from envs_jax.multi.pictures import Colour, disc, tiles
+from envs_jax.pictures import Colour, disc, tiles
 from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers.checks import whole
 

@@ -14,6 +14,7 @@ from flax import struct
 from envs_jax.core import EnvSpec, Group, TimeStep
 from envs_jax.multi import particles
 from envs_jax.multi.particles import MOVES, Bodies, Physics
+from envs_jax.pictures import palette
 from envs_jax.wrappers.checks import whole
 
 SPEAKER, LISTENER = 0, 1
@@ -109,7 +110,7 @@ class SpeakerListener(particles.ParticleWorld):
     def render(self, state: State) -> jax.Array:
         """An RGB picture, uint8 [160, 160, 3]: the landmarks in colours of their own and the listener, which wears the colour
         of the loudest word that it heard, and is grey before."""
-        colours = particles.palette(self._landmarks)
+        colours = palette(self._landmarks)
         heard = jnp.asarray(colours, jnp.uint8)[jnp.argmax(state.message)]
         heard = jnp.where(jnp.any(state.message > 0), heard, jnp.asarray(SILENT, jnp.uint8))
         return particles.picture(state, [RADIUS] + [LANDMARK_RADIUS] * self._landmarks, [heard, *colours])

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, EnvSpec, TimeStep
-from envs_jax.multi.pictures import GROUND, Colour, blank, disc
+from envs_jax.pictures import GROUND, Colour, blank, disc
 from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers.checks import whole
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, EnvSpec, TimeStep
-from envs_jax.multi.pictures import tiles
+from envs_jax.pictures import tiles
 from envs_jax.spaces import Box, Discrete
 
 STATES = ("1", "2A", "2B")

@@ -14,6 +14,7 @@ from envs_jax.adapters.jaxmarl.arguments import check_choice, check_values, defa
 from envs_jax.adapters.jaxmarl.base import JaxmarlEnv, State
 from envs_jax.adapters.jaxmarl.library import PARTICLES
 from envs_jax.core import EnvSpec, Group
+from envs_jax.pictures import plane
 from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers.checks import number
 
@@ -75,6 +76,10 @@ class MPE(JaxmarlEnv):
     def actions(self, action: jax.Array) -> dict[str, jax.Array]:
         own = [action[i, : space.shape[0]] if isinstance(space, Box) else action[i] for i, space in enumerate(self._choices)]
         return dict(zip(self.names, own, strict=True)) | self._idle
+
+    def render(self, state: State) -> jax.Array:
+        """An RGB picture, uint8 [160, 160, 3]: agents and landmarks in the library's colours."""
+        return plane(state.library.p_pos, self.library.rad.tolist(), self.library.colour)
 
 
 def _build(environment: str, build: Any, limit: int, given: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from flax import struct
 from envs_jax.adapters.common import check_arguments, check_time_limit
 from envs_jax.adapters.jaxmarl.arguments import check_choice, check_values
 from envs_jax.adapters.jaxmarl.base import JaxmarlEnv, State
+from envs_jax.adapters.jaxmarl.kitchen import draw, kitchen
 from envs_jax.adapters.jaxmarl.library import KITCHENS, LAYOUTS, quiet
 from envs_jax.core import EnvSpec
 from envs_jax.spaces import Box, Discrete
@@ -87,7 +88,7 @@ class Overcooked(JaxmarlEnv):
         check_values(environment, known, given)
         with quiet():  # version 1 warns that there is a second
             library = KITCHENS[version](layout=LAYOUTS[version][layout], max_steps=limit, **given)
-        self._team = reward == "team"
+        self._version, self._team = version, reward == "team"
         self.reset_mode = "fresh" if version == 2 else "pool"  # a start of version 2 costs less than a pool's bookkeeping
         self.default_params = Params(jnp.float32(0))
         seen = jax.eval_shape(library.reset, jax.random.PRNGKey(0))[0]["agent_0"]
@@ -117,6 +118,10 @@ class Overcooked(JaxmarlEnv):
 
     def view(self, state: State) -> jax.Array:
         return super().view(state).astype(jnp.int8)
+
+    def render(self, state: State) -> jax.Array:
+        """An RGB picture, uint8 [24 h, 24 w, 3]; `kitchen.draw` says what is to be seen."""
+        return draw(kitchen(self._version, state.library))
 
     def metrics(self, state: State) -> dict[str, jax.Array]:
         return {"deliveries": state.told.deliveries, "shaped_reward": state.told.shaped}

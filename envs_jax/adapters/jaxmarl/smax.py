@@ -12,6 +12,7 @@ from flax import struct
 from envs_jax.adapters.common import check_arguments, check_time_limit, strong
 from envs_jax.adapters.jaxmarl.arguments import check_choice, check_values, defaults
 from envs_jax.adapters.jaxmarl.base import JaxmarlEnv, State
+from envs_jax.adapters.jaxmarl.battle import draw
 from envs_jax.adapters.jaxmarl.library import SCENARIOS, HeuristicEnemySMAX, LearnedPolicyEnemySMAX
 from envs_jax.core import EnvSpec
 from envs_jax.spaces import Box, Discrete
@@ -131,6 +132,10 @@ class SMAX(JaxmarlEnv):
     def world(self, state: State, params: Any) -> jax.Array:
         """float32 [12 · units]: health, place, cooldown and type (one-hot) of each, 0 for the dead; all teams; all types."""
         return self.library.get_world_state(state.library).astype(jnp.float32)
+
+    def render(self, state: State) -> jax.Array:
+        """An RGB picture, uint8 [320, 320, 3]: living allies blue, enemies red; `battle.draw` says what else is to be seen."""
+        return draw(self.library, state.library.state)
 
 
 def _check_policy(name: str, opponent: str, policy: Any, params: Any) -> None:
