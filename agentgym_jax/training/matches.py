@@ -2,7 +2,7 @@
 
 Whoever plays is an `Algorithm` that acts for all agents of the environment in its natural shapes and units, of which a group's
 rows are taken; so a learner sees the rows that it saw in training. A match is such an algorithm too, and one evaluation plays
-it: a run that plays every group gets the returns of its own evaluation.
+it: a run that plays every group greedily gets the returns of its own evaluation.
 """
 
 from __future__ import annotations

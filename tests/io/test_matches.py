@@ -32,7 +32,7 @@ def runs(tmp_path_factory):
     """The folder of two runs of `mine/duel`: `both` plays every group (seeds 0 and 1), `hunter` learned against it."""
     folder, compile_ = tmp_path_factory.mktemp("matches"), jax.stages.Lowered.compile
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_registered", {**registry._registered, "mine/duel": Duel})
+        patch.setattr(registry, "_registered", {**registry._registered, "mine/duel": Duel, "mine/longer_duel": Duel})
         patch.setattr(jax.stages.Lowered, "compile", lambda lowered: compile_(lowered, QUICK))
         agentgym_jax.train(duel(), out=folder / "both", quiet=True)
         hunter = duel(f"env.wrappers=[{{name: opponent, group: hiders, policy: {folder / 'both'}, seed: 1, greedy: false}}]")
@@ -68,6 +68,16 @@ def test_a_run_against_itself_repeats_its_last_evaluation(played, runs):
     for member in (0, 1):
         for name in ("return", "group_return.hiders", "group_return.seeker", "length", "found"):
             np.testing.assert_allclose(played.results[name][member, member], recorded[name][member], rtol=1e-6, err_msg=name)
+
+
+def test_runs_whose_numbers_have_other_forms_meet(played, runs):
+    """A rate that falls and one that stays are no members of one program. One run is called as a script is."""
+    agentgym_jax.train(duel("algorithm.learning_rate={start: 1e-3, end: 0}"), out=runs / "still", quiet=True)
+    met = match("mine/duel", [str(runs / "both"), str(runs / "still")], episodes=EPISODES)
+    assert met.players["hiders"] == ("both", "still (run)", "still", "alternate", "random")
+    own = played.results["group_return.seeker"]
+    np.testing.assert_array_equal(met.results["group_return.seeker"][0, 0], own[0, 0])
+    assert np.isfinite(met.results["group_return.seeker"][1, 1]).all()
 
 
 def test_it_is_written_and_nothing_is_overwritten(played, runs):
@@ -174,7 +184,9 @@ def test_opponents_that_cannot_be_are_refused_in_one_line(runs, run, arguments, 
         ("mine/duel", ["{runs}/both:7"], {}, "seed: 7 did not run; the run has 0, 1"),
         ("mine/duel", ["{runs}/both", "{runs}/both"], {}, "runs: must differ"),
         ("mine/duel", [3], {}, "a run is a path"),
-        ("probe/two_groups", ["{runs}/both"], {}, "both was trained in Duel, which is not TwoGroups"),
+        ("probe/two_groups", ["{runs}/both"], {}, "both was trained in mine/duel, which is not probe/two_groups"),
+        ("mine/longer_duel", ["{runs}/both"], {}, "both was trained in mine/duel, which is not mine/longer_duel"),
+        (EnvConfig(Deaths(), wrappers=()), ["{runs}/both"], {}, "both was trained in Duel, which is not Deaths"),
         (EnvConfig(Duel(), wrappers=("agent_ids",)), ["{runs}/both"], {}, "its observation_space is .*, here it is"),
         ("mine/duel", [], {"strength": 2}, "strength: must be between 0 and 1, got 2"),
         ("mine/duel", [], {"episodes": 0}, "episodes: must be a whole number"),

@@ -108,8 +108,8 @@ def match(
     """Plays every policy in every group against every other, in one compiled program.
 
     A group is played by each run that can, by each of its scripts and by random play. Every pairing plays the same starts, and
-    all is fixed by `seed`; with that of a run's evaluation and as many episodes, the run against itself repeats its last
-    evaluation. Where agents form no groups each is one of its own, `agent_0` and so on: cross-play.
+    all is fixed by `seed`; with that of a run's evaluation and as many episodes, a greedy run against itself repeats its last
+    evaluation, if that had no `eval.params`. Where agents form no groups each is one of its own (`agent_0`, …): cross-play.
 
     Args:
       env: an id, the name or file of a config, an `EnvConfig`, an `Experiment` or an `Env`. Its wrappers are kept but for
@@ -130,16 +130,16 @@ def match(
     strength = check.number("strength", strength)
     if not 0 <= strength <= 1:
         raise ConfigError(f"strength: must be between 0 and 1, got {strength:g}")
-    name, built, params = _environment(env)
+    id, built, params = _environment(env)
     apart = _apart(built)
-    players = _players(apart, built, runs, strength, greedy, scripts)
+    players = _players(apart, built, id, runs, strength, greedy, scripts)
     field = {group: [i for i, player in enumerate(players) if group in player.groups] for group in groups_of(apart.spec)}
     if (count := math.prod(map(len, field.values()))) > _MOST_PAIRINGS:
         raise ConfigError(f"{count:,} pairings are more than {_MOST_PAIRINGS}: leave runs out, or the scripts")
     directory = None if out is None else create(out, overwrite)
     results, compiled, played = _play(apart, params, players, field, episodes, seed, greedy)
     matches = Matches(
-        env=name,
+        env=_name(id),
         players={group: tuple(players[i].label for i in who) for group, who in field.items()},
         results=_with_wins(results, groups_of(apart.spec)),
         episodes=episodes,
@@ -155,8 +155,8 @@ def match(
     return matches
 
 
-def _environment(env: Any) -> tuple[str, Env, Any]:
-    """The name, the environment in its natural shapes without opponents, and its numbers."""
+def _environment(env: Any) -> tuple[Any, Env, Any]:
+    """What it is made of (an id or an Env), the environment in its natural shapes without opponents, and its numbers."""
     config = _env_config(env)
     wrappers = [entry for entry in config.wrappers if _wrapper_name(entry) != "opponent"]
     numbers = dict(config.params)
@@ -164,10 +164,13 @@ def _environment(env: Any) -> tuple[str, Env, Any]:
         numbers.pop("strength", None)
     config = dataclasses.replace(config, wrappers=wrappers, params=numbers)
     built = make_env(config)
-    name = config.id if isinstance(config.id, str) else type(config.id).__name__
     if built.spec.agents < 2:
-        raise ConfigError(f"matches need several agents; {name} has {built.spec.agents}")
-    return name, built, env_numbers(built, Experiment(config)).params
+        raise ConfigError(f"matches need several agents; {_name(config.id)} has {built.spec.agents}")
+    return config.id, built, env_numbers(built, Experiment(config)).params
+
+
+def _name(id: Any) -> str:
+    return id if isinstance(id, str) else type(id).__name__
 
 
 def _wrapper_name(entry: Any) -> Any:
@@ -199,33 +202,38 @@ def _apart(env: Env) -> Env:
     return Wrapper(env, dataclasses.replace(spec, groups=alone))
 
 
-def _players(apart: Env, built: Env, runs: Sequence[Any], strength: float, greedy: bool, scripts: bool) -> list[Player]:
+def _players(
+    apart: Env, built: Env, id: Any, runs: Sequence[Any], strength: float, greedy: bool, scripts: bool
+) -> list[Player]:
     """Everybody who takes part: runs, then scripts, then random play."""
     if isinstance(runs, str | Path) or not isinstance(runs, Sequence):
         raise ConfigError(f"runs: must be a list of runs, got {runs!r}")
     everything, players, loaded = tuple(groups_of(apart.spec)), [], {}
     for run in runs:
         label, policy = policy_of(run, greedy, loaded)
-        player = trained_player(policy, built, label)
+        player = trained_player(policy, built, id, label)
         players.append(player if player.groups else dataclasses.replace(player, groups=everything))
-    players = _distinct(players)
-    for group in everything if scripts else ():
+    written = {group: scripts_of(apart, group) for group in everything} if scripts else {}
+    players = _distinct(players, {RANDOM, *itertools.chain(*written.values())})
+    for group, own in written.items():
         part = part_of(apart.spec, [group])
-        for name, script in scripts_of(apart, group).items():
+        for name, script in own.items():
             algorithm = scripted(script, part)
             players.append(Player(name, algorithm, jnp.float32(strength), (), (group,), ("script", group, name)))
     return [*players, Player(RANDOM, random_algorithm(apart.spec), (), (), everything, RANDOM)]
 
 
-def _distinct(players: list[Player]) -> list[Player]:
-    """The runs with labels as short as tells them apart; objects without a directory are counted."""
+def _distinct(players: list[Player], taken: set[str]) -> list[Player]:
+    """The runs with labels as short as tells them apart, from those who are `taken` as well; objects without a directory are
+    counted."""
     labels = [player.label for player in players]
     if doubles := sorted({label for label in labels if labels.count(label) > 1} - {"run", "policy"}):
         raise ConfigError(f"runs: must differ, {', '.join(doubles)} came more than once")
     short = [label.rstrip("/").rpartition("/")[2] for label in labels]
     unique = [s if short.count(s) == 1 else label for s, label in zip(short, labels, strict=True)]
     numbered = [f"{s}-{i + 1}" if labels.count(s) > 1 else s for i, s in enumerate(unique)]
-    return [dataclasses.replace(player, label=label) for player, label in zip(players, numbered, strict=True)]
+    named = [f"{label} (run)" if label in taken else label for label in numbered]
+    return [dataclasses.replace(player, label=label) for player, label in zip(players, named, strict=True)]
 
 
 def _play(

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
+
 import agentgym_jax
 from agentgym_jax.algorithms.base import Algorithm
 from agentgym_jax.checks import ConfigError
@@ -43,14 +46,18 @@ def groups_of(spec: EnvSpec) -> list[str]:
     return [group.name for group in spec.groups]
 
 
-def trained_player(policy: Policy, env: Env, label: str) -> Player:
+def trained_player(policy: Policy, env: Env, id: Any, label: str) -> Player:
     """A run's policy as a player of `env`. One that learned against an `opponent` plays the groups that were left to it.
 
-    Raises ConfigError, in one line that begins with `label`, when it learned in another environment, or saw or did other
-    things there.
+    `id` is what `env` was made of, an id or an Env. Raises ConfigError, in one line that begins with `label`, when it learned
+    in another environment, or saw or did other things there; other arguments are no reason, such as a longer time limit.
     """
     assembly = policy.assembly
-    experiment, here, there = assembly.experiment, _name(env), _name(assembly.env)
+    experiment = assembly.experiment
+    names = [id, experiment.env.id]
+    if not all(isinstance(name, str) for name in names):
+        names = [_class(env), _class(assembly.env)]
+    here, there = names
     if here != there:
         raise ConfigError(f"{label} was trained in {there}, which is not {here}; choose a run of this environment")
     wrappers = [entry for entry in experiment.env.wrappers if isinstance(entry, Mapping)]
@@ -70,7 +77,7 @@ def trained_player(policy: Policy, env: Env, label: str) -> Player:
         learner=policy.learner,
         hyper=policy.hyper,
         groups=left,
-        kind=(experiment.name, experiment.algorithm, experiment.network, tuple(played), assembly.spec),
+        kind=(experiment.name, experiment.algorithm, experiment.network, tuple(played), assembly.spec, _form(policy)),
     )
 
 
@@ -96,12 +103,12 @@ def _path_and_seed(text: str) -> tuple[str, int | None]:
     return (found[1], int(found[2])) if found and not Path(text).exists() else (text, None)
 
 
-def frozen_opponent(entry: Any, env: Env) -> Any:
+def frozen_opponent(entry: Any, env: Env, id: Any) -> Any:
     """An entry of `env.wrappers`; one of an `opponent` whose `policy` is a run directory, with that run's policy as script.
 
-    Beside the wrapper's own arguments such an entry takes `seed`, which member plays (default: the first), and `greedy`,
-    whether it acts by its mode (default: true). Raises ConfigError for a path that is no run, and for a run that cannot play
-    the group.
+    `env` is what is wrapped, made of `id`. Beside the wrapper's own arguments such an entry takes `seed`, which member plays
+    (default: the first), and `greedy`, whether it acts by its mode (default: true). Raises ConfigError for a path that is no
+    run, and for a run that cannot play the group.
     """
     if not isinstance(entry, Mapping) or entry.get("name") != _OPPONENT:
         return entry
@@ -120,7 +127,7 @@ def frozen_opponent(entry: Any, env: Env) -> Any:
         policy = agentgym_jax.load_run(path).policy(seed=None if seed is None else check.whole("opponent.seed", seed, least=0))
     except ConfigError as error:
         raise ConfigError(f"{label}: {error}") from None
-    player = trained_player(policy, env, label)
+    player = trained_player(policy, env, id, label)
     if group not in player.groups:
         raise ConfigError(f"{label} plays {', '.join(player.groups)}, not {group}: it learned against a policy there")
     part = part_of(env.spec, [group])
@@ -134,8 +141,14 @@ def _is_path(policy: Any, entry: Mapping[str, Any], env: Env) -> bool:
     return "/" in policy or Path(policy).is_dir()
 
 
-def _name(env: Env) -> str:
+def _class(env: Env) -> str:
     return type(env.unwrapped if isinstance(env, Wrapper) else env).__name__
+
+
+def _form(policy: Policy) -> Any:
+    """The structure and shapes of its numbers: a rate that is constant and one that falls are no members of one program."""
+    leaves, structure = jax.tree.flatten((policy.learner, policy.hyper))
+    return structure, tuple(jnp.shape(leaf) for leaf in leaves)
 
 
 def stacked(players: Sequence[Player], stack: Callable[..., Any]) -> tuple[list[Algorithm], list[Any], list[tuple[int, int]]]:

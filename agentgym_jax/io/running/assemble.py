@@ -97,7 +97,7 @@ def make_env(config: EnvConfig) -> Env:
     if not isinstance(env, Env):
         raise ConfigError(f"env.id: the factory of {config.id} gave {env!r}, which is no Env")
     for entry in config.wrappers:
-        env = apply_wrappers(env, [frozen_opponent(entry, env)])
+        env = apply_wrappers(env, [frozen_opponent(entry, env, config.id)])
     return TeamReward(env) if config.reward == "team" else env
 
 
