@@ -130,7 +130,7 @@ def _act(acting: Acting, learner: Any, hyper: Any, clock: Clock, uniform: bool) 
             learner, hyper, actor.carry, timestep, world, actor.reset, key, clock, True
         )
         if uniform:  # the policy's choice by the same key is forgotten
-            action = env.spec.sample_actions(key, timestep)
+            action = env.spec.sample_actions(jax.random.clone(key), timestep)
         return carry, action, extras, world
 
     return act

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import pytest
 from jax.extend import core
 
+from agentgym_jax.algorithms.registry import get_algorithm
+from agentgym_jax.ops.schedules import as_hyper
 from agentgym_jax.training.train import make_train
 
 from .support import Drift, clock, hyper, quick, small_loop
@@ -21,6 +23,12 @@ LOOPS = {
     "continuous": {"env": "probe/continuous", "reset": "pool"},
     "mappo": {"env": "probe/team", "name": "mappo"},
     "ippo": {"env": "probe/individual", "name": "ippo", "network": {"sharing": "agent"}},
+}
+REPLAY = {"capacity": 256, "batch_size": 4, "learning_starts": 8}
+LEARNERS = LOOPS | {
+    "dqn": {"env": "probe/policy", "name": "dqn", "config": REPLAY | {"prioritised": True}},
+    "qmix, gru": {"env": "probe/team", "name": "qmix", "network": LOOPS["gru, normalised"]["network"], "config": REPLAY},
+    "pqn": {"env": "probe/policy", "name": "pqn"},
 }
 
 
@@ -70,12 +78,19 @@ def test_a_run_never_leaves_the_device(name):
     assert not program.effects
 
 
-def test_a_run_uses_no_key_twice():
-    loop = small_loop(Drift())
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_run_uses_no_key_twice(name):
+    loop = small_loop(**LEARNERS[name])
+    numbers = as_hyper(get_algorithm(LEARNERS[name].get("name", "ppo")).hyper(learning_rate=1e-3))
     with jax.debug_key_reuse(True):
-        state = quick(loop.init)(jax.random.key(0), hyper())
-        state, _ = quick(loop.advance)(state, hyper(), clock(0, 1))
-        quick(loop.evaluate)(state, hyper(), jnp.int32(0))
+        state = quick(loop.init)(jax.random.key(0), numbers)
+        state, _ = quick(loop.advance)(state, numbers, clock(0, 1))
+        quick(loop.evaluate)(state, numbers, jnp.int32(0))
+
+
+def test_a_key_used_twice_would_be_found():
+    with jax.debug_key_reuse(True), pytest.raises(jax.errors.KeyReuseError):
+        jax.jit(lambda key: jax.random.normal(key) + jax.random.uniform(key))(jax.random.key(0))
 
 
 def test_a_program_moves_nothing_between_host_and_device():

@@ -58,12 +58,14 @@ class Overcooked(JaxmarlEnv):
     direction, those of the others, what stands and lies where, and how far each pot is. Episodes never truly end: `time_limit`
     cuts them. All agents' observations together are the world.
 
-    Every soup that is delivered pays 20 to every cook; version 2 may also charge for a button and for a wrong soup. Beside that
-    the library shapes: 3 for an ingredient in a pot, 3 for a plate that is of use, 5 for a soup on a plate, each to the cook
-    who did it. `params.shaping` times that is paid on top, by default 0. With `reward: team` all cooks are paid the sum of all
-    shaping, so that it is one reward and the return counts a soup once. With `reward: individual` each is paid its own shaping,
-    as in the library's baselines; there the return is the sum over cooks and `agent_return` counts a soup once. Measure with
-    shaping 0: returns are then the library's. Metrics: `deliveries` and `shaped_reward`, each a sum over the episode.
+    Every soup that is delivered pays 20 to every cook; version 2 may also charge for a button and for a wrong soup. Beside
+    that the library shapes: 3 for an ingredient in a pot, 3 for a plate that is of use, 5 for a soup on a plate, each to the
+    cook who did it; in version 2 only for what the recipe wants, and 5 for switching on its pot
+    (`start_cooking_interaction`). `params.shaping` times that is paid on top, by default 0. With `reward: team` all cooks are
+    paid the sum of all shaping, so that it is one reward and the return counts a soup once. With `reward: individual` each is
+    paid its own shaping, as in the library's baselines; there the return is the sum over cooks and `agent_return` counts a
+    soup once. Measure with shaping 0: returns are then the library's. Metrics: `deliveries` and `shaped_reward`, each a sum
+    over the episode.
 
     Args:
         version: 1 or 2.
