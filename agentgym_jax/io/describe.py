@@ -15,17 +15,22 @@ from agentgym_jax.io.running.assemble import make_env
 from envs_jax.core import Env
 from envs_jax.wrappers import Wrapper
 
+_OWN = "envs_jax.multi."
+_RULES = (_OWN, "envs_jax.adapters.jumanji.", "envs_jax.adapters.jaxmarl.")  # there a file is one environment, or one kind
+
 
 def describe(id: str, overrides: Sequence[str] = ()) -> list[str]:
-    """Lines about an environment: its own description, what agents see and do, its numbers, and who can play its groups.
+    """Lines about an environment: its own description, what agents see and do, its arguments, its numbers, and who can play
+    its groups.
 
     `overrides` are those of its section, `env.kwargs.num_prey=2`. Raises ValueError for what cannot be built.
     """
     experiment = load_experiment({"env": {"id": id}}, list(overrides))
     env = make_env(experiment.env)
     base = env.unwrapped if isinstance(env, Wrapper) else env
-    lines = [f"# {experiment.env.id}", *(inspect.getdoc(type(base)) or "").splitlines(), "", "# what an algorithm knows of it"]
-    lines += _known(env)
+    lines = [f"# {experiment.env.id}", *_rules(type(base)), "# what an algorithm knows of it", *_known(env)]
+    if arguments := _arguments(type(base)):
+        lines += ["", "# arguments, with their defaults", *arguments]
     numbers = numbers_of(env.default_params)
     if numbers:
         lines += ["", "# numbers: can be set, changed over the run (single floats), and held out in eval.params"]
@@ -36,6 +41,20 @@ def describe(id: str, overrides: Sequence[str] = ()) -> list[str]:
     if env.scripts:
         lines += ["", "# scripts: for the wrapper `opponent` and for matches"]
     return lines + [f"{group}: {', '.join(scripts)}" for group, scripts in env.scripts.items()]
+
+
+def _rules(kind: type[Env]) -> list[str]:
+    """The docstrings of its class, of its file where that tells the rules, and of the own classes that it builds on."""
+    file = inspect.getdoc(inspect.getmodule(kind)) if kind.__module__.startswith(_RULES) else None
+    bases = [base.__doc__ for base in kind.__mro__[1:] if base.__module__.startswith(_OWN)]
+    texts = [file, inspect.getdoc(kind), *(inspect.cleandoc(text) for text in bases if text)]
+    return [line for text in texts if text for line in (*text.splitlines(), "")]
+
+
+def _arguments(kind: type[Env]) -> list[str]:
+    """`env.kwargs.name=default` of every argument that has one."""
+    parameters = inspect.signature(kind).parameters.values()
+    return [f"env.kwargs.{each.name}={each.default}" for each in parameters if each.default is not each.empty]
 
 
 def _short(value: Any) -> Any:

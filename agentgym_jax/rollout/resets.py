@@ -1,10 +1,10 @@
 """How an environment that ended gets its next start, by a static choice.
 
-`fresh` computes a new start for every environment at every step (under vmap both branches of a reset run) and keeps it where
-an episode ended. `pool` draws new starts in one batch before each rollout, one for every environment and every eight steps
-(or the longest episode, if that is shorter): far cheaper where a reset costs as much as a step. Each environment takes its own
-starts in turn, so none is used twice. Only one whose episodes are shorter than that on average runs out of them in a rollout;
-it goes on with uniformly random ones of the whole pool.
+`fresh` computes a new start for every environment at every step (under vmap both branches of a reset run; on a CPU only in
+steps in which some episode ends) and keeps it where an episode ended. `pool` draws new starts in one batch before each
+rollout, one for every environment and every eight steps (or the longest episode, if that is shorter): far cheaper where a
+reset costs as much as a step. Each environment takes its own starts in turn, so none is used twice. Only one whose episodes
+are shorter than that on average runs out of them in a rollout; it goes on with uniformly random ones of the whole pool.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def scattered(key: jax.Array, agents: int, landmarks: int) -> dict[str, jax.Arra
 
 
 class ParticleWorld(Env):
-    """The arguments and the clock of a particle environment. Actions are moves, `MOVES` wide:
+    """A particle environment's arguments and clock. Actions are moves:
 
     discrete: 0 rest, 1 left, 2 right, 3 down, 4 up, a full push each
     continuous: a Box [0, 1] of five, the push being (a₂ − a₁, a₄ − a₃); a₀ does nothing

@@ -48,7 +48,7 @@ SAME = {
 INTRODUCTION = """# Speed of the multi-agent environments
 
 Environment steps per second on {device}, random actions, one compiled loop that starts ended episodes anew; best of {rounds}
-rounds, in turn with a loop over jaxmarl {jaxmarl}'s `step` where it has the same environment.
+rounds (the record says which), in turn with a loop over jaxmarl {jaxmarl}'s `step` where it has the same environment.
 `python experiments/benchmark/environments.py` writes this page.
 
 What the two sides share: the way of drawing random actions, and what is kept of a step (the agents' observations, rewards,
@@ -189,8 +189,8 @@ def main(rounds: int, part: str) -> None:
     ids: dict[str, list[dict[str, Any]]] = {id: [] for id in listed("")}
     for row in json.loads(kept.read_text())["rows"] if kept.exists() else []:
         ids.get(row["environment"], []).append(row)
-    told = {"device": peers.in_words(about), "rounds": rounds, "jaxmarl": importlib.metadata.version("jaxmarl")}
-    measured = told | {"git": about["git"]}
+    told = {"device": peers.in_words(about), "jaxmarl": importlib.metadata.version("jaxmarl")}
+    measured = told | {"rounds": rounds, "git": about.pop("git")}
     for id in listed(part):
         ids[id] = [measure(id, num_envs, rounds) | measured for num_envs in NUM_ENVS]
         jax.clear_caches()
@@ -198,7 +198,9 @@ def main(rounds: int, part: str) -> None:
         rows = [row for own in ids.values() for row in own]
         record = {"command": "python experiments/benchmark/environments.py", **about, "rows": rows}
         kept.write_text(json.dumps(record, indent=2) + "\n")
-        Path(PAGE).write_text(INTRODUCTION.format(**told) + table(rows) + "\n")
+        least, most = (choose(row["rounds"] for row in rows) for choose in (min, max))
+        several = str(least) if least == most else f"{least} to {most}"
+        Path(PAGE).write_text(INTRODUCTION.format(**told, rounds=several) + table(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,8 @@ def test_envs_tells_about_one_environment_as_it_would_be_built(agentgym):
         assert line in told
     assert "env.params.dt=0.1  # at least 1e-06" in told and "env.params.damping=0.25  # 0 to 1" in told
     assert "agents: one, without an agent axis" in agentgym("envs", "probe/policy").stdout
+    assert {"env.kwargs.num_predators=3", "env.kwargs.time_limit=25"} <= set(told), "arguments"
+    assert any("arXiv:1706.02275" in line for line in told) and any(line.startswith("discrete: 0 rest") for line in told)
     assert "did you mean multi/tag " in agentgym("envs", "multi/tagg").stderr
 
 

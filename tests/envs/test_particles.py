@@ -12,6 +12,7 @@ import pytest
 
 import envs_jax
 from envs_jax.multi import particles, reference, speaker_listener, spread, tag
+from envs_jax.pictures import palette
 
 from .contract import QUICK, check_types, relaxed
 
@@ -249,3 +250,31 @@ def test_other_sizes_and_the_same_again():
     first, again, other = (env.reset(jax.random.key(key), env.default_params)[1].observation for key in (5, 5, 6))
     np.testing.assert_array_equal(first, again)
     assert (np.asarray(first) != np.asarray(other)).any()
+
+
+@pytest.mark.parametrize("name", ["spread", "reference", "speaker_listener"])
+def test_a_picture_shows_bodies_and_landmarks_in_their_colours(name):
+    """Every disc's middle, in a square from -1.2 to 1.2, has its colour; all are apart."""
+    env = make(name)
+    state = env.initial(jax.random.PRNGKey(0), env.default_params)
+    count = len(state.position)
+    places = jnp.linspace(-1, 1, count + len(state.landmarks))
+    line = jnp.stack([places, -0.8 * places], axis=-1)
+    state = state.replace(position=line[:count], landmarks=line[count:])
+    colours = [spread.AGENT] * count + [spread.LANDMARK] * len(state.landmarks)
+    if name != "spread":
+        landmarks = palette(len(state.landmarks))
+        state = state.replace(goal=jnp.full_like(state.goal, 1))
+        colours = [landmarks[1]] * count + landmarks
+    if name == "speaker_listener":
+        unheard = env.render(state.replace(message=jnp.zeros_like(state.message)))
+        assert tuple(np.asarray(unheard)[_pixel(line[0])]) == speaker_listener.SILENT
+        state = state.replace(message=jnp.zeros_like(state.message).at[1].set(1.0))
+    picture = np.asarray(jax.jit(env.render, compiler_options=QUICK)(state))
+    assert picture.dtype == np.uint8 and picture.shape == (160, 160, 3)
+    assert [tuple(picture[_pixel(place)]) for place in line] == colours
+
+
+def _pixel(place):
+    x, y = np.asarray(place)
+    return int(80 - 80 * y / 1.2), int(80 + 80 * x / 1.2)
