@@ -10,6 +10,8 @@ import jax.numpy as jnp
 
 Colour = tuple[int, int, int]
 GROUND: Colour = (24, 24, 32)
+SHADES: tuple[Colour, ...] = ((44, 46, 58), (54, 56, 70))
+TILE = 24  # pixels of a square
 _PIXELS = 160
 
 
@@ -23,6 +25,11 @@ def tiles(cells: jax.Array, palette: tuple[Colour, ...], size: int = 12) -> jax.
     """Cells [h, w] of indices into `palette` as squares of `size` pixels: uint8 [h · size, w · size, 3]."""
     picture = jnp.asarray(palette, jnp.uint8)[cells]
     return jnp.repeat(jnp.repeat(picture, size, axis=0), size, axis=1)
+
+
+def board(height: int, width: int, size: int = TILE) -> jax.Array:
+    """An empty board of `height` by `width` squares in two shades: uint8 [height · size, width · size, 3]."""
+    return tiles((jnp.arange(height)[:, None] + jnp.arange(width)[None]) % 2, SHADES, size)
 
 
 def blank(height: int, width: int, colour: Colour = GROUND) -> jax.Array:
@@ -83,3 +90,21 @@ def spots(
     inside = x * x + y * y < (radius * radius)[:, None, :, None]  # [h, size, w, size]
     painted = jnp.where(inside[..., None], colours[:, None, :, None], picture.reshape(*inside.shape, 3))
     return painted.reshape(picture.shape)
+
+
+def pieces(
+    picture: jax.Array,
+    size: int,
+    place: jax.Array,
+    radius: jax.Array | float,
+    colours: Sequence[Colour] | jax.Array,
+    shift: jax.Array | tuple[float, float] = (0.0, 0.0),
+) -> jax.Array:
+    """The picture of tiles of `size` pixels with k discs on it: `place` [k, 2] row and column, `radius` [k] or one for all in
+    tiles (0: none), `colours` [k, 3], `shift` [k, 2] or for all as in `spots`. Where two share a tile, one of them is seen."""
+    shape, (rows, columns) = (picture.shape[0] // size, picture.shape[1] // size), place.T
+    shown = jnp.broadcast_to(jnp.asarray(radius, jnp.float32), rows.shape)
+    radii = jnp.zeros(shape, jnp.float32).at[rows, columns].set(shown)
+    paint = jnp.zeros((*shape, 3), jnp.uint8).at[rows, columns].set(jnp.asarray(colours, jnp.uint8))
+    moved = jnp.broadcast_to(jnp.asarray(shift, jnp.float32), place.shape)
+    return spots(picture, radii, paint, jnp.zeros((*shape, 2), jnp.float32).at[rows, columns].set(moved))

@@ -162,8 +162,8 @@ def _drawing(player: _Player) -> Callable[[Any, TimeStep], jax.Array]:
             return lambda state, timestep: planes(timestep.observation)
     raise ConfigError(
         f"{player.name} draws no pictures, and it is not one agent that observes an image; to be watched are"
-        f" {', '.join(watchable())}, all of jaxmarl, and environments of one agent that observe an image, such as"
-        " gymnax/Breakout-MinAtar"
+        f" {', '.join(watchable())}, all of jaxmarl, jumanji's LevelBasedForaging, Connector and Cleaner, and environments of"
+        " one agent that observe an image, such as gymnax/Breakout-MinAtar"
     )
 
 

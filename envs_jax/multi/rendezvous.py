@@ -23,14 +23,13 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs_jax.core import Env, EnvSpec, TimeStep
-from envs_jax.pictures import Colour, disc, tiles
+from envs_jax.pictures import SHADES, TILE, Colour, disc, tiles
 from envs_jax.spaces import Box, Discrete
 from envs_jax.wrappers.checks import whole
 
 MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))  # rows downwards, columns to the right
-FIELD: tuple[Colour, ...] = ((44, 46, 58), (54, 56, 70), (104, 84, 32))  # two shades of the ground, the cell where all met
+FIELD: tuple[Colour, ...] = (*SHADES, (104, 84, 32))  # two shades of the ground, the cell where all met
 COLOURS = ((72, 136, 232), (232, 96, 80), (96, 192, 112), (240, 176, 40), (176, 112, 216), (88, 200, 208))
-TILE = 24
 
 
 @struct.dataclass

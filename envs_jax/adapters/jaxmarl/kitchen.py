@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs_jax.pictures import Colour, palette, spots, tiles
+from envs_jax.pictures import TILE, Colour, palette, pieces, spots, tiles
 
 FLOOR, COUNTER, PILE, POT, GOAL, SIGN = range(6)
 CELLS: tuple[Colour, ...] = ((52, 48, 44), (139, 107, 74), (104, 76, 50), (88, 92, 104), (66, 122, 84), (70, 90, 140))
 PLATE, SOUP, HOT = (236, 236, 240), (226, 132, 48), (196, 64, 40)
 # As many kinds as the library has at most.
 INGREDIENTS: tuple[Colour, ...] = ((240, 212, 96), (120, 200, 96), (200, 110, 190), (110, 190, 220))
-COOKS = palette(4)
-TILE = 24
+COOKS = palette(4)  # the library has one or two
+EYE: Colour = (250, 250, 250)
 # What lies somewhere or is held is a number: bit 0 a plate, bit 1 that it is cooked, then two bits for how many of each kind.
 _PLATE, _COOKED, _ONION, _THREE = 1, 2, 4, 12
 # Version 1 numbers objects so; 3, 5 and 9 lie or are held.
@@ -47,17 +47,15 @@ def draw(kitchen: Kitchen) -> jax.Array:
     """An RGB picture, uint8 [24 h, 24 w, 3]: counters brown, piles darker, pots grey (red while they cook), where soups are
     served green, signs of the recipe blue; food in colours, more of it larger, cooked it is orange; cooks look to where their
     light spot is, and carry what lies on them."""
-    cells, place = kitchen.cells, tuple(kitchen.place.T)
+    cells, cooks, place = kitchen.cells, len(kitchen.held), tuple(kitchen.place.T)
     picture = tiles(cells, CELLS, TILE)
     picture = spots(picture, jnp.where(cells == POT, 0.44, 0.0), _one(jnp.where(kitchen.heat, 1, 0), ((40, 42, 50), HOT)))
     picture = _things(picture, kitchen.things)
-    numbers = jnp.full(cells.shape, -1).at[place].set(jnp.arange(len(kitchen.held)))
-    cooks = numbers >= 0
     ahead = jnp.asarray(((0.0, -1.0), (0.0, 1.0), (1.0, 0.0), (-1.0, 0.0)))[kitchen.facing]
-    ahead = jnp.zeros((*cells.shape, 2)).at[place].set(ahead)
-    picture = spots(picture, jnp.where(cooks, 0.42, 0.0), _one(numbers % len(COOKS), tuple(COOKS)))
-    picture = spots(picture, jnp.where(cooks, 0.12, 0.0), jnp.full((*cells.shape, 3), 250, jnp.uint8), 0.3 * ahead)
-    return _things(picture, jnp.zeros_like(kitchen.things).at[place].set(kitchen.held), 0.8, -0.1 * ahead)
+    picture = pieces(picture, TILE, kitchen.place, 0.42, COOKS[:cooks])
+    picture = pieces(picture, TILE, kitchen.place, 0.12, [EYE] * cooks, 0.3 * ahead)
+    behind = jnp.zeros((*cells.shape, 2)).at[place].set(-0.1 * ahead)
+    return _things(picture, jnp.zeros_like(kitchen.things).at[place].set(kitchen.held), 0.8, behind)
 
 
 def _things(picture: jax.Array, things: jax.Array, scale: float = 1.0, shift: Any = (0.0, 0.0)) -> jax.Array:

@@ -13,7 +13,10 @@ from jumanji.environments.routing.cleaner.generator import RandomGenerator
 from envs_jax.adapters.common import check_time_limit, check_whole
 from envs_jax.adapters.jumanji.base import JumanjiEnv, State
 from envs_jax.core import EnvSpec
+from envs_jax.pictures import GROUND, TILE, palette, pieces, tiles
 from envs_jax.spaces import Box, Discrete
+
+_LOOKS = ((112, 84, 58), (206, 210, 216), GROUND)  # in a picture, of DIRTY, CLEAN and WALL
 
 
 class Cleaner(JumanjiEnv):
@@ -86,3 +89,11 @@ class Cleaner(JumanjiEnv):
         grid, places = state.library.grid, state.library.agents_locations
         parts = (grid == DIRTY, grid == WALL, places / (len(grid) - 1))
         return jnp.concatenate([part.astype(jnp.float32).ravel() for part in parts])
+
+    def render(self, state: State) -> jax.Array:
+        """An RGB picture, uint8 [24 grid_size, 24 grid_size, 3]: walls dark, dirty tiles brown, clean ones light, and agents as
+        discs in colours of their own, later ones smaller and on top."""
+        picture, places = tiles(state.library.grid, _LOOKS, TILE), state.library.agents_locations
+        for number, colour in enumerate(palette(len(places))):
+            picture = pieces(picture, TILE, places[number : number + 1], 0.42 - 0.3 * number / len(places), [colour])
+        return picture

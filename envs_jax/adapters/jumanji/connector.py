@@ -13,9 +13,11 @@ from jumanji.environments.routing.connector.generator import RandomWalkGenerator
 from envs_jax.adapters.common import check_time_limit
 from envs_jax.adapters.jumanji.base import JumanjiEnv, State
 from envs_jax.core import EnvSpec
+from envs_jax.pictures import GROUND, board, palette, spots
 from envs_jax.spaces import Box, Discrete
 
 _KINDS = (POSITION, TARGET, PATH)
+_RADII = (0.0, 0.2, 0.44, 0.4)  # in a picture, of EMPTY, PATH, POSITION and TARGET
 
 
 class Connector(JumanjiEnv):
@@ -81,3 +83,14 @@ class Connector(JumanjiEnv):
         side = max(self.library.grid_size - 1, 1)
         parts = (built, agents.position / side, agents.target / side, agents.connected)
         return jnp.concatenate([part.astype(jnp.float32).ravel() for part in parts])
+
+    def render(self, state: State) -> jax.Array:
+        """An RGB picture, uint8 [24 grid_size, 24 grid_size, 3]: paths as small discs, heads as large ones, targets as rings,
+        in a colour for each agent."""
+        grid, side = state.library.grid, self.library.grid_size
+        owner = jnp.where(grid == EMPTY, 0, (grid - 1) // len(_KINDS))
+        colours = jnp.asarray(palette(self.spec.agents), jnp.uint8)[owner]
+        kind = jnp.where(grid == EMPTY, EMPTY, (grid - 1) % len(_KINDS) + 1)
+        picture = spots(board(side, side), jnp.asarray(_RADII)[kind], colours)
+        ground = jnp.broadcast_to(jnp.asarray(GROUND, jnp.uint8), colours.shape)
+        return spots(picture, jnp.where(kind == TARGET, 0.24, 0.0), ground)

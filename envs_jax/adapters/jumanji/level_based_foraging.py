@@ -17,7 +17,10 @@ from jumanji.environments.routing.lbf.generator import RandomGenerator
 from envs_jax.adapters.common import check_time_limit
 from envs_jax.adapters.jumanji.base import JumanjiEnv, State
 from envs_jax.core import EnvSpec
+from envs_jax.pictures import TILE, board, palette, pieces
 from envs_jax.spaces import Box, Discrete
+
+FOOD, LOADING = (228, 178, 66), (250, 250, 250)
 
 
 class LevelBasedForaging(JumanjiEnv):
@@ -103,3 +106,14 @@ class LevelBasedForaging(JumanjiEnv):
             food.eaten,
         )
         return jnp.concatenate([part.astype(jnp.float32).ravel() for part in parts])
+
+    def render(self, state: State) -> jax.Array:
+        """An RGB picture, uint8 [24 grid_size, 24 grid_size, 3]: food golden, agents in colours of their own with a white spot
+        when they load; the larger a disc, the higher its level."""
+        agents, food = state.library.agents, state.library.food_items
+        side, count = self.library.grid_size, len(agents.level)
+        most = max(self._highest_agent, self._highest_food)
+        size = jnp.where(food.eaten, 0.0, 0.15 + 0.3 * food.level / most)
+        picture = pieces(board(side, side), TILE, food.position, size, [FOOD] * len(size))
+        picture = pieces(picture, TILE, agents.position, 0.15 + 0.3 * agents.level / most, palette(count))
+        return pieces(picture, TILE, agents.position, jnp.where(agents.loading, 0.1, 0.0), [LOADING] * count)
