@@ -82,11 +82,12 @@ def _trained(gate: Gate, config: str) -> Any:
 
 def _provenance() -> dict[str, Any]:
     """Versions, devices and revision; without what tells of one person's machine."""
-    from agentgym_jax.io.running.provenance import provenance
+    from agentgym_jax.io.running.provenance import git_commit, provenance
 
     known = provenance(())
     machine = {name: known["machine"][name] for name in ("backend", "devices", "cores", "xla_flags")}
-    return {"started": known["started"], "versions": known["versions"], "machine": machine, "git": known["git"]}
+    revision = git_commit(ROOT, but=("experiments/results",))  # where the gate before has written
+    return {"started": known["started"], "versions": known["versions"], "machine": machine, "git": revision}
 
 
 def _random_values(assembly: Any, metric: str) -> np.ndarray:

@@ -92,7 +92,7 @@ def about() -> dict[str, Any]:
     known = provenance.machine()
     device = _processor() if known["backend"] == "cpu" else known["device_kind"]
     counts = {"devices": jax.device_count(), "cores": known["cores"]}
-    revision = provenance.git_commit(ROOT)
+    revision = provenance.git_commit(ROOT, but=("docs", "experiments/results"))
     return {"device": device, "backend": known["backend"], **counts, "versions": provenance.versions(), "git": revision}
 
 

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +60,14 @@ def processor() -> str:
     return next(names, platform.processor())
 
 
-def git_commit(folder: Path) -> dict[str, Any] | None:
-    """The commit that `folder` is checked out at and whether it was changed since; None outside a repository."""
+def git_commit(folder: Path, but: Sequence[str] = ()) -> dict[str, Any] | None:
+    """The commit that `folder` is checked out at and whether it was changed since; None outside a repository.
+
+    `but`: paths in it, such as those of results, whose changes do not count.
+    """
     try:
         commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", *(f":!{path}" for path in but))
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit, "changed": bool(changed)}
