@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+_MOST = 30  # known names that an error lists
+
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Up to `count` of the known names that look most like `name`, best first; case, suite and version may be off."""
@@ -23,10 +25,11 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 
 def unknown(kind: str, name: object, known: Iterable[str], remedy: str = "") -> ValueError:
-    """The error for a name that nobody knows: the name, the nearest known ones (or all), and how to see or add one."""
+    """The error for a name that nobody knows: the name, the nearest known ones (or the first thirty), and how to see or add one."""
     known = list(known)
     close = nearest(str(name), known)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+    listed = ", ".join(known[:_MOST]) + (f" and {len(known) - _MOST} more" if len(known) > _MOST else "")
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {listed}"
     return ValueError(f"unknown {kind} {name!r}: {hint}{' ' + remedy if remedy else ''}")
 
 

@@ -53,9 +53,10 @@ def test_unknown_names_come_with_the_nearest(wrong, meant):
         envs_jax.make(wrong)
 
 
-def test_unknown_names_without_a_near_one_list_all():
-    with pytest.raises(ValueError, match="known: gymnax/CartPole-v1, "):
+def test_unknown_names_without_a_near_one_list_the_first():
+    with pytest.raises(ValueError, match=r"known: gymnax/CartPole-v1, .* and \d+ more \(`agentgym envs`") as error:
         envs_jax.make("qqqqqqqq")
+    assert len(str(error.value)) < 1200
 
 
 def test_an_id_is_no_class():

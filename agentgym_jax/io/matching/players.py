@@ -69,7 +69,8 @@ def trained_player(policy: Policy, env: Env, id: Any, label: str) -> Player:
         ours, theirs = getattr(expected, field), getattr(found, field)
         if ours != theirs:
             raise ConfigError(
-                f"{label} does not fit: its {field} is {theirs}, here it is {ours}; use the same arguments and wrappers"
+                f"{label} does not fit: its {field} is {theirs}, here it is {ours}; use the same arguments and"
+                " wrappers (for a match: the run's config.yaml in place of the id)"
             )
     return Player(
         label=label,
