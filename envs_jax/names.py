@@ -25,7 +25,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 
 def unknown(kind: str, name: object, known: Iterable[str], remedy: str = "") -> ValueError:
-    """The error for a name that nobody knows: the name, the nearest known ones (or the first thirty), and how to see or add one."""
+    """The error for a name that nobody knows: the name, the nearest known ones (or the first thirty), and how to see more."""
     known = list(known)
     close = nearest(str(name), known)
     listed = ", ".join(known[:_MOST]) + (f" and {len(known) - _MOST} more" if len(known) > _MOST else "")
