@@ -1,4 +1,6 @@
-"""Rendezvous, this project's own: agents on a small grid that must all meet in one cell. For debugging: quick, its best known.
+"""Rendezvous, this project's own: agents on a small grid that must all meet in one cell.
+
+For debugging: it is small and quick, and its best play is known.
 
 Each step every agent stays or moves one cell (0 stay, 1 up, 2 down, 3 left, 4 right; a move into the wall stays), all at
 once, and cells may be shared. When all are in one cell the team is paid `meeting` and the episode truly ends; each step costs
